@@ -177,10 +177,14 @@ def stack_of(ident: int) -> list[str]:
         with tempfile.TemporaryFile("w+", encoding="ascii", errors="replace") as file:
             faulthandler.dump_traceback(file)
             file.seek(0)
-            threads = file.read().split("\n\n")
+            return stack_in(file.read(), ident)
     except OSError:
         return []
-    for lines in threads:
+
+
+def stack_in(text: str, ident: int) -> list[str]:
+    """The stack of a thread that `faulthandler` wrote last into a text; see `stack_of`."""
+    for lines in reversed(text.split("\n\n")):
         head = _THREAD.search(lines)
         if head is not None and int(head[1], 16) == ident:
             return [f"{name} ({path}:{line})" for path, line, name in _FRAME.findall(lines)]

@@ -1,7 +1,11 @@
 """The connection to one engine: starts it, watches it, and starts it again when it has ended.
 
 A thread reads the messages of the engine. When its connection ends, or its engine thread has not answered for too long, another engine is
-launched after a pause that doubles with each end in a row. A link knows no graphs: its owner hears of every start, message and end.
+launched: at once if a graph was the cause of its end, else after a pause that doubles with each such end in a row. A link knows no graphs:
+its owner hears of every start, message and end, and says which ones graphs are to blame for.
+
+An engine whose thread works for one graph for HELD_BEATS pings is killed for that graph, as its own monitor says (work_monitor.py) or, if a
+thread holds the interpreter's lock so that no monitor runs, as its record of work shows.
 """
 
 from __future__ import annotations
@@ -9,21 +13,23 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-import signal
 import socket
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from enum import StrEnum
 from typing import Any, Protocol
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, EngineDeadError, RtlangError, rebuild
 from rtlang.contract.runs.principal import LOCAL, Principal
+from rtlang.fleet.engines.engine_end import EngineEnd, count_oom_kills, end_of
 from rtlang.fleet.engines.launcher import EngineHandle, Launcher
+from rtlang.fleet.engines.work_record import StallWatch
 from rtlang.fleet.messages.frames import CONTROL, FrameWriter, Message, call_channel, read_messages
+from rtlang.fleet.messages.graph_ids import stream_id_of
 from rtlang.work.fair_executor import is_unwanted
 
 logger = logging.getLogger(__name__)
@@ -40,10 +46,11 @@ _SLACK = 10
 """How many times its price a call may take beyond these times."""
 _POLL_S = 0.1
 CLOSE_TIMEOUT_S = 10.0
-CODE_TIMEOUT_S = 0.1
+CODE_TIMEOUT_S = 0.5
 """Seconds that a process may take from the end of its connection to its exit code."""
-NO_CRASH = (None, 0, -signal.SIGKILL)
-"""Exit codes that tell of no crash: it is unknown, the engine left because its connection was cut, or it was killed from outside."""
+ASK_BEATS, HELD_BEATS = 8, 10
+"""Pings, one a second, for which the thread of an engine does the same work for one graph, until its stack is asked for and until the
+engine is killed. A process that is suspended writes no stack, and is not killed for that."""
 
 
 class EngineState(StrEnum):
@@ -67,12 +74,11 @@ class LinkOwner(Protocol):
     def on_lost(self, link: EngineLink) -> None:
         """The connection to an engine that was ready has ended: nothing sent arrives any more. `on_death` follows."""
 
-    def on_death(self, link: EngineLink, *, was_ready: bool, has_crashed: bool) -> None:
+    def on_death(self, link: EngineLink, *, was_ready: bool, end: EngineEnd) -> bool:
         """The connection to the engine has ended, or it could not be started.
 
-        Args:
-            has_crashed: whether it failed by itself, or was silent; False if its connection was cut, it was killed from outside, or nobody
-                knows.
+        Returns:
+            Whether a graph was the cause, so that the next engine is started at once.
         """
 
     def on_end(self, link: EngineLink) -> None:
@@ -86,6 +92,10 @@ class _Session:
         self.handle = handle
         self.writer = FrameWriter(handle.connection, _made)
         self.is_ready = self.is_silent = False
+        self.stall_watch = StallWatch()
+        self.held_by: int | None = None
+        self.num_stack_bytes = 0  # before its stack was asked for
+        self.num_oom_kills = count_oom_kills()
         self.ready_since = 0.0
         self.calls: dict[int, Future[Any]] = {}
 
@@ -203,16 +213,41 @@ class EngineLink:
             call.cancel()
 
     def beat(self, stall_timeout_s: float) -> None:
-        """Ping the engine, and kill one that has not answered for so long. To be called about once a second."""
+        """Ping the engine. Kill it if it has not answered for so long, or a graph holds its thread. To be called about once a second."""
         session = self._session
         if session is None or not session.is_ready:
             return
+        self._look_for_stall(session)
         if time.monotonic() - self.last_beat > stall_timeout_s:
             logger.critical("%s gives no sign of life for %g s and is killed", self.name, stall_timeout_s)
             session.is_silent = True
             session.handle.kill()
             return
         session.writer.put({"t": "ping"})
+
+    def _look_for_stall(self, session: _Session) -> None:
+        """Kill an engine whose thread works for one graph for too long, as its record shows."""
+        with self._lock:
+            if session is not self._session or session.handle.record is None:
+                return
+            record = session.handle.record
+            sample = record.sample()
+            num_same = session.stall_watch.note(sample)
+            num_bytes = record.num_stack_bytes
+        if num_same == ASK_BEATS:
+            session.num_stack_bytes = num_bytes
+            session.handle.ask_for_stack()
+        has_stack = num_same >= HELD_BEATS and num_bytes > session.num_stack_bytes
+        stream_id = None if sample.graph_id is None else stream_id_of(sample.graph_id)
+        if has_stack and stream_id is not None:
+            self._kill_held(session, stream_id)
+
+    def _kill_held(self, session: _Session, stream_id: int) -> None:
+        """Kill an engine whose thread does not come back from its work for a graph."""
+        if session.held_by is None:
+            logger.critical("%s: work for one graph holds its thread and does not stop; it is killed", self.name)
+            session.held_by = stream_id
+            session.handle.kill()
 
     def close(self) -> None:
         """End the engine. Returns at once; see `join`."""
@@ -231,20 +266,24 @@ class EngineLink:
 
     def _main(self) -> None:
         while not self._is_closing.is_set():
-            reason = self._run_engine()
+            end, is_blameless = self._run_engine()
             if self._is_closing.is_set():
                 break
             if self.num_failed >= MAX_FAILED_STARTS:
                 logger.critical("%s did not start %d times in a row; giving up", self.name, self.num_failed)
                 break
-            pause_s = min(FIRST_PAUSE_S * 2 ** max(0, self._num_deaths - 1), MAX_PAUSE_S)
-            logger.error("%s: %s; starting another in %g s", self.name, reason, pause_s)
+            if is_blameless:
+                logger.error("%s: its process %s; starting another", self.name, end)
+                continue
+            self._num_deaths += 1
+            pause_s = min(FIRST_PAUSE_S * 2 ** (self._num_deaths - 1), MAX_PAUSE_S)
+            logger.error("%s: %s; starting another in %g s", self.name, self.error or f"its process {end}", pause_s)
             self._is_closing.wait(pause_s)
         self.state = EngineState.DEAD
         self._owner.on_end(self)
 
-    def _run_engine(self) -> str:
-        """Run one engine until its end; returns how it ended."""
+    def _run_engine(self) -> tuple[EngineEnd, bool]:
+        """Run one engine until its end; returns how it ended, and whether a graph was the cause."""
         self.error = None
         try:
             session = _Session(self.launcher.launch())
@@ -252,10 +291,10 @@ class EngineLink:
             if not isinstance(error, (RtlangError, OSError)):
                 logger.exception("%s: the launcher failed", self.name)
             self.error = error if isinstance(error, RtlangError) else EngineDeadError(f"{self.name}: {error}")
-            self._num_deaths += 1
             self.num_failed += 1
-            self._owner.on_death(self, was_ready=False, has_crashed=False)
-            return str(error)
+            end = EngineEnd()
+            self._owner.on_death(self, was_ready=False, end=end)
+            return end, False
         is_first = not self.ready  # later engines have streams to continue
         session.writer.put({"t": "config", "settings": asdict(self.config), "preloads": is_first})
         with self._lock:
@@ -267,7 +306,7 @@ class EngineLink:
                 self._take(session, message)
             except Exception:  # one graph must not end the others
                 logger.exception("a message of %s failed: %s", self.name, message.get("t"))
-        return f"its process ended with code {self._bury(session)}"
+        return self._bury(session)
 
     def _take(self, session: _Session, message: Message) -> None:
         match message["t"]:
@@ -284,16 +323,20 @@ class EngineLink:
                 self.last_beat = max(self.last_beat, time.monotonic() - message["age"])
             case "reply":
                 _settle(session, message)
+            case "stalled":
+                self._owner.on_message(self, message)
+                if message["is_held"]:
+                    self._kill_held(session, message["s"])
             case _:
                 self._owner.on_message(self, message)
 
-    def _bury(self, session: _Session) -> int:
-        """Handle the end of an engine; returns its exit code."""
+    def _bury(self, session: _Session) -> tuple[EngineEnd, bool]:
+        """Handle the end of an engine; see `_run_engine`."""
         with self._lock:
             self._session = None
             calls = list(session.calls.values())
-        is_stable = session.is_ready and time.monotonic() - session.ready_since > STABLE_S
-        self._num_deaths = 1 if is_stable else self._num_deaths + 1
+        if session.is_ready and time.monotonic() - session.ready_since > STABLE_S:
+            self._num_deaths = 0
         if session.is_ready:
             self._owner.on_lost(self)
             self.state = EngineState.RESTARTING
@@ -305,15 +348,18 @@ class EngineLink:
             if call.set_running_or_notify_cancel():
                 call.set_exception(EngineDeadError("the engine's process has ended"))
         if session.is_ready:
-            has_crashed = session.is_silent or _exit_code(session.handle, CODE_TIMEOUT_S) not in NO_CRASH
+            end = _end_of(session, _exit_code(session.handle, CODE_TIMEOUT_S))
             # Its graphs go on elsewhere while the process ends.
-            self._owner.on_death(self, was_ready=True, has_crashed=has_crashed)
-            return _reap(session.handle)
-        code = _reap(session.handle)
-        self.num_failed += 1
-        self.error = self.error or EngineDeadError(f"its process ended with code {code}")
-        self._owner.on_death(self, was_ready=False, has_crashed=False)
-        return code
+            is_blameless = self._owner.on_death(self, was_ready=True, end=end)
+            _reap(session.handle)
+        else:
+            end, is_blameless = _end_of(session, _reap(session.handle)), False
+            self.num_failed += 1
+            self.error = self.error or EngineDeadError(f"its process {end}")
+            self._owner.on_death(self, was_ready=False, end=end)
+        if session.handle.record is not None:
+            session.handle.record.close()
+        return end, is_blameless
 
 
 def ask_any(
@@ -385,6 +431,15 @@ def ask_all(links: Iterable[EngineLink], method: str, timeout_s: float) -> dict[
         with contextlib.suppress(EngineDeadError, TimeoutError):
             values[name] = call.result(max(0.0, end - time.monotonic()))
     return values
+
+
+def _end_of(session: _Session, code: int | None) -> EngineEnd:
+    num_oom_kills = count_oom_kills() - session.num_oom_kills
+    record, held_by = session.handle.record, session.held_by
+    end = end_of(code, record, is_silent=session.is_silent or held_by is not None, num_oom_kills=num_oom_kills)
+    if held_by is None:
+        return end
+    return replace(end, event="was killed, because work for one graph held its thread", held_by=held_by)
 
 
 def _reap(handle: EngineHandle) -> int:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
-from rtlang.fleet.engines.crash_suspects import CrashSuspects
+from rtlang.fleet.engines.crash_suspects import PROBE_WAIT_S, CrashSuspects, Death
 
 GRACE_S = 2.0
 """Seconds that an engine may take to end a graph that was cancelled, or whose deadline has passed."""
@@ -41,6 +41,7 @@ class EndReason(Enum):
     CANCELLED = "cancelled"
     DEADLINE = "deadline"
     CRASHES = "crashes"
+    STALLS = "stalls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,7 @@ class EnginePool:
         engines: by name. Read only, as all below.
         graphs: those that have not ended, by id.
         streams: the graphs that engines have, by stream id.
+        blames_graph: whether a graph was the cause of the last end of an engine, so that the next one need not wait.
     """
 
     def __init__(self, placement: Placement, num_spares: int = 0) -> None:
@@ -137,6 +139,7 @@ class EnginePool:
         self._suspects = CrashSuspects()
         self._stream_ids = itertools.count(1)
         self._orders: list[Order] = []  # of the operation under way
+        self.blames_graph = False
 
     # -- engines
 
@@ -156,27 +159,29 @@ class EnginePool:
         """The connection to an engine has ended: it takes no graphs. `note_death` follows."""
         self.engines[name].is_ready = False
 
-    def note_death(self, name: str, last_beat: float, now: float, *, has_crashed: bool) -> list[Order]:
+    def note_death(self, name: str, last_beat: float, now: float, death: Death) -> list[Order]:
         """An engine has ended; its graphs are opened elsewhere, or again here.
 
         Args:
             last_beat: the last time at which its thread worked.
-            has_crashed: whether it ended by its own fault.
         """
         engine = self.engines[name]
         engine.is_ready = False
         self._appoint_spares()
-        culprit = self._suspects.note_death(name, engine.graphs, last_beat, has_crashed=has_crashed)
+        verdict = self._suspects.note_death(name, engine.graphs, last_beat, death)
+        self.blames_graph = verdict.blames_graph
         for graph in list(engine.graphs.values()):
             self._take_off(graph)
             if graph.cancelled_at is not None:
                 self._fail(graph, EndReason.CANCELLED)
                 continue
             self._note_moved(graph, engine)
-            if graph.graph_id == culprit:
-                self._fail(graph, EndReason.CRASHES)
-            else:
+            if graph.graph_id == verdict.culprit:
+                self._fail(graph, EndReason.CRASHES if death.held_by is None else EndReason.STALLS)
+            elif not self._suspects.is_suspect(graph.graph_id):
                 self._unplaced[graph.graph_id] = graph
+        for graph_id in verdict.released:
+            self._unplaced[graph_id] = self.graphs[graph_id]
         return self._place_all(now)
 
     def leave(self, name: str) -> None:
@@ -192,7 +197,7 @@ class EnginePool:
 
     def remove_engine(self, name: str, now: float) -> list[Order]:
         """Forget an engine, which is leaving. A graph that it still has is opened elsewhere without a strike."""
-        orders = self.note_death(name, math.inf, now, has_crashed=False)
+        orders = self.note_death(name, math.inf, now, Death(has_crashed=False))
         del self.engines[name]
         return orders
 
@@ -214,7 +219,10 @@ class EnginePool:
 
     def note_output(self, graph_id: int, now: float) -> list[Order]:
         """A graph has given something on its engine, and goes on."""
-        self._suspects.clear(graph_id)
+        was_probed = graph_id in self._suspects.probed
+        self._suspects.note_output(graph_id)
+        if was_probed:
+            self._make_room([graph_id], now)
         self._probe_next(now)
         return self._taken_orders()
 
@@ -243,6 +251,7 @@ class EnginePool:
         graph = self.graphs.get(graph_id)
         if graph is not None:
             self._move(graph, to, now)
+            self._probe_next(now)  # its engine may be free for suspects now
         return self._taken_orders()
 
     def tick(self, last_beats: Mapping[str, float], now: float) -> list[Order]:
@@ -252,7 +261,9 @@ class EnginePool:
             last_beats: by engine, the last time at which its thread worked.
         """
         if self._suspects.engine is not None:
+            probed = set(self._suspects.probed)
             self._suspects.tick(last_beats[self._suspects.engine])
+            self._make_room(sorted(probed - self._suspects.probed), now)
         for graph in list(self.graphs.values()):
             if graph.cancelled_at is not None and now > graph.cancelled_at + GRACE_S:
                 self._tell_cancel(graph)
@@ -272,17 +283,17 @@ class EnginePool:
         """Assert that the records agree with each other."""
         suspects = self._suspects
         held = {id_: engine for engine in self.engines.values() for id_ in engine.graphs}
-        places = [*held, *self._unplaced, *suspects.waiting]
+        places = [*held, *self._unplaced, *suspects.waiting_ids]
         assert sorted(places) == sorted(self.graphs), "each graph is in one place"
         assert all(self.graphs[id_].engine is engine for id_, engine in held.items())
-        assert all(self.graphs[id_].engine is None for id_ in (*self._unplaced, *suspects.waiting))
+        assert all(self.graphs[id_].engine is None for id_ in (*self._unplaced, *suspects.waiting_ids))
         assert all(graph.cancelled_at is None for graph in self.graphs.values() if graph.engine is None)
         assert {graph.stream_id: graph for graph in self.graphs.values() if graph.engine is not None} == self.streams
-        assert suspects.probed is None or held[suspects.probed].name == suspects.engine
-        assert (suspects.engine is None) == (suspects.probed is None), (
-            "an engine takes suspects only while one is there"
-        )
-        assert not (suspects.waiting and suspects.probed is None and self._open_engines())
+        assert all(held[graph_id].name == suspects.engine for graph_id in suspects.probed)
+        assert (suspects.engine is None) == (not suspects.probed), "an engine takes suspects only while one is there"
+        assert not (suspects.waiting and not suspects.probed and self._empty_engines())
+        assert all(suspects.is_suspect(graph_id) for graph_id in (*suspects.probed, *suspects.waiting_ids))
+        assert not any(suspects.is_suspect(graph_id) for graph_id in self._unplaced)
         # A spare that comes while the only other engine has a suspect takes graphs with the next tick.
         assert not (self._unplaced and self._open_engines()) or self._num_spares, (
             "a graph waits only while no engine takes graphs"
@@ -320,17 +331,10 @@ class EnginePool:
             engine.is_spare = index < num_spares
 
     def _place_all(self, now: float) -> list[Order]:
-        """Open the graphs that wait, and suspects one at a time."""
-        self._take_suspects(list(self._unplaced))
+        """Open the graphs that wait, and suspects one group at a time."""
         self._probe_next(now)
         self._place_unplaced(now)
         return self._taken_orders()
-
-    def _take_suspects(self, graph_ids: Iterable[int]) -> None:
-        suspects = [graph_id for graph_id in graph_ids if self._suspects.is_suspect(graph_id)]
-        for graph_id in suspects:
-            del self._unplaced[graph_id]
-        self._suspects.enqueue(suspects)
 
     def _place_unplaced(self, now: float) -> None:
         if self._open_engines():
@@ -353,34 +357,55 @@ class EnginePool:
         self._orders.append(OpenGraph(graph.graph_id, name, graph.stream_id))
 
     def _probe_next(self, now: float) -> None:
-        """Open the next suspect, unless one is open; without any, give its engine back to all graphs."""
+        """Open the next suspects, on an engine without other graphs, unless some are open; without any, give the engine back."""
         suspects = self._suspects
-        if suspects.probed is not None:
+        if suspects.probed:
             return
         if suspects.engine is not None and not self._takes_graphs(suspects.engine):
             suspects.engine = None
         if suspects.waiting:
-            engines = self._open_engines()
-            if suspects.engine is None and engines:
-                suspects.engine = self._placement.choose(next(iter(suspects.waiting)), engines)
+            if suspects.engine is None:
+                suspects.engine = self._engine_for_probe(now)
             if suspects.engine is not None:
-                self._open(self.graphs[suspects.take_next()], suspects.engine, now)
+                for graph_id in suspects.take_next():
+                    self._open(self.graphs[graph_id], suspects.engine, now)
         elif suspects.engine is not None:
             suspects.engine = None
             self._place_unplaced(now)
+
+    def _engine_for_probe(self, now: float) -> str | None:
+        """An engine without graphs, which the one that was crashed is when it is back; after a long wait the one with the fewest."""
+        suspects, engines = self._suspects, self._empty_engines()
+        if suspects.waits_since is None:
+            suspects.waits_since = now
+        if not engines and now > suspects.waits_since + PROBE_WAIT_S:
+            engines = sorted(self._open_engines(), key=lambda name: len(self.engines[name].graphs))
+        if not engines:
+            return None
+        suspects.waits_since = None
+        return engines[0]
+
+    def _empty_engines(self) -> list[str]:
+        return [name for name in self._open_engines() if not self.engines[name].graphs]
+
+    def _make_room(self, graph_ids: Iterable[int], now: float) -> None:
+        """Take cleared suspects off the engine of the others, so that the next one is alone there."""
+        if self._suspects.waiting:
+            for graph_id in graph_ids:
+                self._move(self.graphs[graph_id], None, now)
 
     def _move(self, graph: PooledGraph, to: str | None, now: float) -> None:
         engine = graph.engine
         if engine is None or graph.cancelled_at is not None or engine.name == to:
             return
-        is_probed = graph.graph_id == self._suspects.probed
+        is_probed = graph.graph_id in self._suspects.probed
         if is_probed and to is not None:
             return
         self._tell_cancel(graph)
         self._note_moved(graph, engine)
         self._take_off(graph)
         if is_probed:
-            self._suspects.requeue_probed()
+            self._suspects.requeue_probed(graph.graph_id)
             self._probe_next(now)
         elif to is None:
             self._place(graph, now)
@@ -409,4 +434,4 @@ class EnginePool:
         self._take_off(graph)
         del self.graphs[graph.graph_id]
         self._unplaced.pop(graph.graph_id, None)
-        self._suspects.clear(graph.graph_id)
+        self._suspects.forget(graph.graph_id)

@@ -28,6 +28,8 @@ from rtlang.contract.runs.run_options import ALL_ABILITIES, DEFAULT_OPTIONS, Abi
 from rtlang.contract.service.cache_service import CacheService
 from rtlang.contract.service.snapshot import EngineSnapshot, read_snapshot
 from rtlang.contract.service.target import Listener, check_run
+from rtlang.fleet.engines.crash_suspects import Death
+from rtlang.fleet.engines.engine_end import EngineEnd
 from rtlang.fleet.engines.engine_link import CALL_TIMEOUT_S, EngineLink, EngineState, ask_all, ask_any
 from rtlang.fleet.engines.engine_pool import CancelGraph, EndReason, EnginePool, FailGraph, GraphMoved, OpenGraph, Order
 from rtlang.fleet.engines.engine_run import EngineRun, deliver_all
@@ -46,6 +48,8 @@ logger = logging.getLogger(__name__)
 
 BEAT_S = 1.0
 """Seconds between two pings to each engine."""
+MAX_NAMED = 8
+"""Graphs that a log line names."""
 METRICS_TIMEOUT_S, SNAPSHOT_TIMEOUT_S = 2.0, 5.0
 
 
@@ -96,6 +100,7 @@ class EngineTarget:
         self._first_error: RtlangError | None = None
         self.end_reason, self.was_stopped = "the engine has stopped", False
         self._has_settings = False  # `process_settings` are set, for short pauses of this process's threads
+        self._last_end = EngineEnd()
         self._is_closing = threading.Event()
         self._is_started = threading.Event()
         for launcher in launchers:
@@ -279,6 +284,9 @@ class EngineTarget:
 
     def on_message(self, link: EngineLink, message: Message) -> None:
         """See `LinkOwner.on_message`."""
+        if message["t"] == "stalled":
+            self._log_stall(link, message)
+            return
         if message["t"] == "load":
             with self._lock:
                 if link.name in self._links:
@@ -307,7 +315,8 @@ class EngineTarget:
                 orders = self._pool.end(run.graph_id, now)
             else:
                 orders = self._pool.note_output(run.graph_id, now)
-                if self._balancer.note_output(run.graph_id, graph.engine.name, event, self._pool.is_open):
+                engine = graph.engine  # a suspect that is cleared may have left it
+                if engine and self._balancer.note_output(run.graph_id, engine.name, event, self._pool.is_open):
                     orders += self._pool.move(run.graph_id, None, now)
             failed = self._carry_out(orders, "its prompt is computed")
         deliver_all([run, *failed])
@@ -318,15 +327,18 @@ class EngineTarget:
             if link.name in self._links:
                 self._pool.note_lost(link.name)
 
-    def on_death(self, link: EngineLink, *, was_ready: bool, has_crashed: bool) -> None:
+    def on_death(self, link: EngineLink, *, was_ready: bool, end: EngineEnd) -> bool:
         """See `LinkOwner.on_death`."""
         with self._lock:
             if link.name not in self._links:
-                return
+                return False
             self._balancer.forget_engine(link.name)
             now = time.monotonic()
-            orders = self._pool.note_death(link.name, link.last_beat, now, has_crashed=has_crashed)
+            self._log_at_work(link, end)
+            self._last_end = end
+            orders = self._pool.note_death(link.name, link.last_beat, now, self._death_of(end))
             failed = self._carry_out(orders, f"{link.name} has ended")
+            blames_graph = self._pool.blames_graph
             failed += self._balance()  # a spare may have come
             if was_ready and not self._is_closing.is_set():
                 self.metrics.engine_restarts.inc()
@@ -336,6 +348,7 @@ class EngineTarget:
         self._update_state()
         if self._first_error is not None:
             self._is_started.set()
+        return blames_graph
 
     def on_end(self, link: EngineLink) -> None:
         """See `LinkOwner.on_end`."""
@@ -403,11 +416,43 @@ class EngineTarget:
                 return AbortedError("the graph was cancelled")
             case EndReason.DEADLINE:
                 return run.options.deadline_error()
-            case EndReason.CRASHES if self._is_closing.is_set():
+            case EndReason.CRASHES | EndReason.STALLS if self._is_closing.is_set():
                 return AbortedError("the runtime was closed")
-        fault = InternalError(secrets.token_hex(6))
-        logger.error("internal error %s: graph %d ends the engine's process", fault.id, run.graph_id)
+            case EndReason.STALLS:
+                event = "the graph held its engine's thread, and the engine was replaced"
+            case EndReason.CRASHES:
+                event = f"its engine's process {self._last_end.event}, again while it worked on this graph"
+        fault = InternalError.made(event)
+        logger.error("internal error %s: graph %d: %s: %s", fault.id, run.graph_id, event, self._last_end)
         return fault
+
+    def _death_of(self, end: EngineEnd) -> Death:
+        """The end of an engine as the pool knows graphs."""
+        graph_ids = {stream_id: graph.graph_id for stream_id, graph in self._pool.streams.items()}
+        at_work = None
+        if end.at_work is not None:
+            at_work = frozenset(graph_ids[each] for each in end.at_work if each in graph_ids)
+        held_by = None if end.held_by is None else graph_ids.get(end.held_by)
+        return Death(end.has_crashed, at_work, held_by)
+
+    def _log_at_work(self, link: EngineLink, end: EngineEnd) -> None:
+        """Name the graphs that an engine worked on when it ended by its own fault."""
+        if end.has_crashed and end.at_work is not None:
+            graphs = [self._pool.streams[each].graph_id for each in end.at_work if each in self._pool.streams]
+            named = ", ".join(map(self._named, sorted(graphs)[:MAX_NAMED])) or "no graph"
+            logger.error("%s: its process %s, while it worked on %s", link.name, end, named)
+
+    def _log_stall(self, link: EngineLink, message: Message) -> None:
+        """An engine says which graph holds its thread."""
+        graph = self._pool.streams.get(message["s"])
+        if graph is not None:
+            node = "" if message["n"] is None else f", node {message['n']}"
+            place, seconds = f"{self._named(graph.graph_id)}{node}", message["seconds"]
+            logger.error("%s: %s holds its thread for %g s, in %s", link.name, place, seconds, message["function"])
+
+    def _named(self, graph_id: int) -> str:
+        run = self._runs.get(graph_id)
+        return f"graph {graph_id}" + (f" of principal {run.share.principal.name}" if run is not None else "")
 
     def _forget(self, run: EngineRun) -> None:
         """Take a graph that has ended out of everything but the pool."""

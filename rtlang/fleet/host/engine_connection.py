@@ -22,6 +22,7 @@ from rtlang.contract.runs.principal import Principal
 from rtlang.contract.service.snapshot import plain_snapshot
 from rtlang.fleet.messages.cache_calls import PREFIX, answer_cache_call
 from rtlang.fleet.messages.frames import CONTROL, FrameWriter, Message, call_channel
+from rtlang.fleet.messages.graph_ids import graph_id_of, stream_id_of
 from rtlang.fleet.messages.large_events import LogprobsPart, divide
 from rtlang.fleet.messages.text_calls import answer_text_call
 from rtlang.protocol.continuation import continue_from_from_wire, known_from_wire
@@ -29,6 +30,7 @@ from rtlang.protocol.event_codec import error_facts_to_wire, event_to_wire
 from rtlang.protocol.plain_values import value_from_wire
 from rtlang.protocol.run_options import options_from_engine
 from rtlang.runtime.graph_run import LocalGraphRun
+from rtlang.runtime.process.work_monitor import Stall
 from rtlang.runtime.runtime import Runtime
 from rtlang.work.fair_queue import owner_of
 from rtlang.work.work_account import WorkKind
@@ -71,10 +73,12 @@ class EngineConnection:
     Args:
         runtime: started; its owner closes it.
         connection: the socket on which answers and events are sent.
+        number: of the connection to this runtime, from 1.
     """
 
-    def __init__(self, runtime: Runtime, connection: socket.socket) -> None:
-        self._runtime, self._connection, self._work = runtime, connection, runtime.work
+    def __init__(self, runtime: Runtime, connection: socket.socket, number: int) -> None:
+        self._runtime, self._connection, self._number = runtime, connection, number
+        self._work = runtime.work
         self._writer = FrameWriter(connection, pack)
         self._runs: dict[int, LocalGraphRun] = {}
         self._client_ids: dict[int, Hashable] = {}  # by graph, until its final event
@@ -98,10 +102,12 @@ class EngineConnection:
             }
         )
         is_over = threading.Event()
+        self._runtime.stall_listeners.append(self._report_stall)
         threading.Thread(target=self._report_load, args=(is_over,), name="rtlang-load", daemon=True).start()
         for message in messages:
             self._take(message)
         is_over.set()
+        self._runtime.stall_listeners.remove(self._report_stall)
         for run in list(self._runs.values()):
             run.cancel()
         for call in list(self._calls.values()):
@@ -153,7 +159,8 @@ class EngineConnection:
         options = options_from_engine(message)
         self._client_ids[graph_id] = principal.client_id
         graph = RequestGraph.from_plain(message["graph"])
-        self._runs[graph_id] = self._runtime.submit(graph, listen, options)
+        own_id = graph_id_of(self._number, graph_id)
+        self._runs[graph_id] = self._runtime.submit(graph, listen, options, graph_id=own_id)
         if graph_id not in self._client_ids:  # it has ended meanwhile
             self._runs.pop(graph_id, None)
 
@@ -183,6 +190,13 @@ class EngineConnection:
         if run is not None:
             run.cancel()
         self._writer.put((graph_id, GraphFailed(graph_id, error)), channel=graph_id, client=client_id)
+
+    def _report_stall(self, stall: Stall) -> None:
+        """Tell the other end which of its graphs holds the engine thread; called by the monitor of that thread."""
+        stream_id = None if stall.graph_id is None else stream_id_of(stall.graph_id, self._number)
+        if stream_id is not None:
+            message = {"t": "stalled", "s": stream_id, "n": stall.node_id, "seconds": stall.seconds}
+            self._writer.put(message | {"function": stall.function, "is_held": stall.is_held})
 
     def _report_load(self, is_over: threading.Event) -> None:
         """Send the load of the engine every REPORT_S, while it changes. Other connections may cause it as well."""

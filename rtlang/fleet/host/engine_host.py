@@ -5,9 +5,11 @@ The first message of a connection is the configuration. The first connection loa
 
 from __future__ import annotations
 
+import itertools
 import os
 import socket
 import threading
+from collections.abc import MutableSequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,10 +30,12 @@ class EngineHost:
 
     Args:
         settings: of the runtime, for every connection; None takes them from the first one.
+        work: memory for the record of the engine thread's work; see `CurrentWork.share`.
     """
 
-    def __init__(self, settings: dict[str, Any] | None = None) -> None:
-        self._settings = settings
+    def __init__(self, settings: dict[str, Any] | None = None, work: MutableSequence[int] | None = None) -> None:
+        self._settings, self._work = settings, work
+        self._connection_numbers = itertools.count(1)
         self._lock = threading.Lock()  # held while the model is loaded
         self._runtime: Runtime | None = None
 
@@ -48,7 +52,7 @@ class EngineHost:
             writer.put({"t": "failed"} | error_facts_to_wire(error))
             writer.flush(CLOSE_TIMEOUT_S)
             return
-        EngineConnection(runtime, connection).serve(messages)
+        EngineConnection(runtime, connection, next(self._connection_numbers)).serve(messages)
 
     def start(self, settings: dict[str, Any], *, preloads: bool) -> Runtime:
         """The runtime, started. Blocks while the model is loaded.
@@ -63,6 +67,8 @@ class EngineHost:
                 # The frontend admits graphs; one that moves back may come while its earlier opening ends here.
                 config = replace(RuntimeConfig(**(self._settings or settings)), max_waiting=UNLIMITED)
                 self._runtime = Runtime(config=config).start()
+                if self._work is not None:
+                    self._runtime.share_work(self._work)
                 if preloads:
                     preload_grammars(self._runtime.report)
             return self._runtime

@@ -15,6 +15,7 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError
 
 from rtlang.contract.errors import EngineDeadError
+from rtlang.fleet.engines.work_record import WorkRecord
 from rtlang.fleet.ray.engine_actor import NAMESPACE, ActorAddress, actor_name
 from rtlang.fleet.ray.head import one_line
 from rtlang.fleet.ray.secret_link import connect_with_secret
@@ -70,11 +71,15 @@ class RayEngine:
         self._actor, self._address = actor, address
         self.connection = connection
         self.pid: int | None = None  # it may be of another machine
+        self.record: WorkRecord | None = None
 
     def wait(self, timeout_s: float) -> int:
         """Returns at once: when the connection has ended, the engine may go on for others, and Ray looks after it."""
         del timeout_s
         return CONNECTION_LOST
+
+    def ask_for_stack(self) -> None:
+        """Does nothing: the engine has no record."""
 
     def kill(self) -> None:
         """Let Ray start the actor again, unless it did so already."""

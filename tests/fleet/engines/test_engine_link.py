@@ -11,11 +11,13 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, EngineDeadError, ParameterError, RtlangError
 from rtlang.contract.runs.principal import Principal, PrincipalLimits
 from rtlang.fleet.engines import engine_link
-from rtlang.fleet.engines.engine_link import MAX_FAILED_STARTS, EngineLink, EngineState, ask_any
+from rtlang.fleet.engines.engine_end import EngineEnd
+from rtlang.fleet.engines.engine_link import HELD_BEATS, MAX_FAILED_STARTS, EngineLink, EngineState, ask_any
 from rtlang.fleet.messages.frames import Message
+from rtlang.fleet.messages.graph_ids import graph_id_of
 from rtlang.protocol.event_codec import error_facts_to_wire
 from rtlang.work.fair_executor import FairExecutor
-from tests.support.servers.scripted_engines import ScriptedLauncher
+from tests.support.servers.scripted_engines import ScriptedEngine, ScriptedLauncher
 from tests.support.waiting import wait_until
 
 
@@ -25,6 +27,8 @@ class Owner:
     def __init__(self) -> None:
         self.heard: list[str] = []
         self.messages: list[Message] = []
+        self.ends: list[EngineEnd] = []
+        self.blames_graph = False
 
     def on_ready(self, link: EngineLink) -> None:
         self.heard.append("ready")
@@ -37,8 +41,10 @@ class Owner:
     def on_lost(self, link: EngineLink) -> None:
         assert link.is_ready, "its owner knows before its state says so"
 
-    def on_death(self, link: EngineLink, *, was_ready: bool, has_crashed: bool) -> None:
-        self.heard.append("failed" if not was_ready else "crashed" if has_crashed else "died")
+    def on_death(self, link: EngineLink, *, was_ready: bool, end: EngineEnd) -> bool:
+        self.heard.append("failed" if not was_ready else "crashed" if end.has_crashed else "died")
+        self.ends.append(end)
+        return self.blames_graph
 
     def on_end(self, link: EngineLink) -> None:
         self.heard.append("end")
@@ -145,6 +151,83 @@ def test_a_silent_engine_is_killed(links: list[EngineLink], owner: Owner) -> Non
     assert not first.was_killed
     wait_until(lambda: (link.beat(0.02), first.was_killed)[1])
     wait_until(lambda: owner.heard == ["ready", "crashed", "ready"])
+
+
+def stalling(links: list[EngineLink], owner: Owner, stack: str) -> tuple[EngineLink, ScriptedEngine]:
+    """An engine whose thread works for the graph of stream 3 of its connection, and writes this stack when it is asked."""
+    launcher = ScriptedLauncher()
+    link = begun(links, launcher, owner)
+    wait_until(lambda: link.is_ready)
+    engine = launcher.engines[0]
+    engine.stack = stack
+    engine.work.begin_turn()
+    engine.work.begin(graph_id_of(1, 3))
+    for _ in range(HELD_BEATS):
+        link.beat(60.0)
+    assert not engine.was_killed
+    return link, engine
+
+
+def test_an_engine_whose_thread_a_graph_holds_is_killed_for_that_graph(links: list[EngineLink], owner: Owner) -> None:
+    stack = f'Thread 0x{threading.get_ident():x} (most recent call first):\n  File "a.py", line 3 in search\n'
+    link, engine = stalling(links, owner, stack)
+    link.beat(60.0)
+    wait_until(lambda: owner.heard == ["ready", "crashed", "ready"])
+    assert engine.was_killed
+    (end,) = owner.ends
+    assert (end.held_by, end.at_work, end.function) == (3, {3}, "search (a.py:3)")
+
+
+def test_an_engine_that_goes_on_or_is_suspended_is_not_killed_for_a_graph(
+    links: list[EngineLink], owner: Owner
+) -> None:
+    link, engine = stalling(links, owner, stack="")  # a suspended process writes none
+    link.beat(60.0)
+    engine.stack = "late"
+    engine.work.begin_turn()
+    engine.work.begin(graph_id_of(1, 3))
+    for _ in range(HELD_BEATS):
+        link.beat(60.0)
+    engine.work.rest()
+    for _ in range(3 * HELD_BEATS):
+        link.beat(60.0)
+    engine.work.begin_turn()
+    engine.work.begin_step([graph_id_of(1, 3)])
+    for _ in range(3 * HELD_BEATS):
+        link.beat(60.0)
+    assert not engine.was_killed
+
+
+def test_the_engines_own_monitor_may_give_a_graph_up(links: list[EngineLink], owner: Owner) -> None:
+    launcher = ScriptedLauncher()
+    link = begun(links, launcher, owner)
+    wait_until(lambda: link.is_ready)
+    stall = {"t": "stalled", "s": 5, "n": 2, "seconds": 8.0, "function": "f (a.py:1)", "is_held": False}
+    launcher.engines[0].send(stall)
+    wait_until(lambda: len(owner.messages) == 1)
+    assert not launcher.engines[0].was_killed
+    launcher.engines[0].send(stall | {"seconds": 10.0, "is_held": True})
+    wait_until(lambda: owner.heard == ["ready", "crashed", "ready"])
+    assert owner.ends[0].held_by == 5
+
+
+def test_only_ends_that_no_graph_caused_are_followed_by_a_growing_pause(
+    links: list[EngineLink], owner: Owner, caplog: pytest.LogCaptureFixture
+) -> None:
+    launcher = ScriptedLauncher()
+    link = begun(links, launcher, owner)
+    owner.blames_graph = True
+    for index in range(6):
+        wait_until(lambda: len(launcher.engines) == index + 1 and link.is_ready)  # noqa: B023
+        launcher.engines[index].crash()
+    wait_until(lambda: len(launcher.engines) == 7 and link.is_ready)
+    assert sum(record.message.endswith("; starting another") for record in caplog.records) == 6
+    assert link._num_deaths == 0
+    owner.blames_graph = False
+    launcher.engines[6].crash()
+    wait_until(lambda: len(launcher.engines) == 8 and link.is_ready)
+    assert link._num_deaths == 1
+    assert "ended with code 3; starting another in 0.001 s" in caplog.text
 
 
 def test_a_process_that_outlives_its_connection_is_killed(

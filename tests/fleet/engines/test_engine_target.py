@@ -13,11 +13,13 @@ from rtlang.contract.errors import AbortedError, DeadlineError, EngineDeadError,
 from rtlang.contract.events import GraphFailed, GraphFinished, TextDelta
 from rtlang.contract.params import SamplingParams, Usage
 from rtlang.contract.request_graph import Generate, RequestGraph, Text
+from rtlang.contract.runs.principal import Principal
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.fleet.engines import crash_suspects, engine_link, engine_pool, engine_target
-from rtlang.fleet.engines.crash_suspects import CRASH, FATAL_STRIKES, KILL, SUSPECT_STRIKES
+from rtlang.fleet.engines.crash_suspects import CRASH, FATAL_STRIKES, KILL
 from rtlang.fleet.engines.engine_link import EngineState
 from rtlang.fleet.engines.engine_target import EngineTarget
+from rtlang.fleet.messages.graph_ids import graph_id_of
 from tests.support.programs.graph_ear import Ear
 from tests.support.servers.scripted_engines import ScriptedEngine, ScriptedLauncher
 from tests.support.waiting import wait_until
@@ -112,25 +114,99 @@ def test_a_graph_whose_engines_end_again_and_again_fails_alone(
     )
 
 
-def test_suspects_are_opened_one_after_the_other(
-    target: EngineTarget, launchers: Launchers, monkeypatch: pytest.MonkeyPatch
+def work_on(engine: ScriptedEngine, *stream_ids: int) -> None:
+    """Let the engine's record say that it computes a step with rows of these graphs."""
+    engine.work.begin_turn()
+    engine.work.begin_step([graph_id_of(1, stream_id) for stream_id in stream_ids])
+
+
+def test_the_graphs_of_a_step_that_crashed_are_opened_one_after_the_other(
+    target: EngineTarget, launchers: Launchers
 ) -> None:
     ears = [Ear() for _ in range(3)]
-    for ear in ears:
-        target.submit(GRAPH, ear)
-    for _ in range(SUSPECT_STRIKES // CRASH):
-        holder(launchers, 3).crash()
-    engine = holder(launchers)
-    seen: list[int] = []
-    for _ in ears:
-        wait_until(lambda: len(engine.opened()) == len(seen) + 1)
-        seen.append(engine.opened()[-1]["s"])
-        engine.tell(seen[-1], TextDelta(seen[-1], 1, 0, "x", (4,)))
-    later = Ear()
-    target.submit(GRAPH, later)
-    for stream_id in seen:
-        engine.tell(stream_id, GraphFinished(stream_id, {"x": "x"}, USAGE))
+    for seed, ear in enumerate(ears):
+        target.submit(GRAPH, ear, RunOptions(seed=seed))
+    first = holder(launchers, 3)
+    work_on(first, *(opened["s"] for opened in first.opened()))
+    first.crash()
+    last: dict[int, tuple[int, ScriptedEngine]] = {}  # of each graph: its last opening after the crash
+
+    def note_openings() -> int:
+        for launcher in launchers.values():
+            for engine in launcher.engines:
+                for opened in () if engine is first else engine.opened():
+                    last[opened["seed"]] = max(
+                        last.get(opened["seed"], (0, engine)), (opened["s"], engine), key=first_of
+                    )
+        return len(last)
+
+    def first_of(pair: tuple[int, ScriptedEngine]) -> int:
+        return pair[0]
+
+    for count, seed in enumerate((2, 1, 0), 1):  # the newest first
+        wait_until(lambda: note_openings() == count)  # noqa: B023
+        stream_id, engine = last[seed]
+        engine.tell(stream_id, TextDelta(stream_id, 1, 0, "x", (4,)))
+    wait_until(lambda: all(ear.num_tokens == 1 for ear in ears))
+    wait_until(lambda: sum(graph.engine is not None for graph in target._pool.graphs.values()) == 3)
+    for graph in list(target._pool.graphs.values()):
+        assert graph.engine is not None
+        engine = launchers[graph.engine.name].engines[-1]
+        engine.tell(graph.stream_id, GraphFinished(graph.stream_id, {"x": "x"}, USAGE))
     assert [ear.values() for ear in ears] == [{"x": "x"}] * 3
+    assert sum(launcher.engines[0].was_killed for launcher in launchers.values()) == 1
+
+
+@pytest.mark.parametrize("fault", ["crash", "memory", "stall"])
+def test_a_graph_that_its_engines_name_ends_two_of_them_at_most_and_says_what_happened(
+    fault: str, target: EngineTarget, launchers: Launchers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ears, bad = [Ear() for _ in range(4)], Ear()
+    for ear in ears:
+        target.submit(GRAPH, ear, RunOptions(seed=1))
+    engine = holder(launchers, 4)
+    for opened in engine.opened():
+        engine.tell(opened["s"], TextDelta(opened["s"], 1, 0, "x", (4,)))
+    target.submit(GRAPH, bad, RunOptions(seed=2, principal=Principal("ana")))
+    num_deaths = 0
+
+    def fail_engine() -> bool:
+        nonlocal num_deaths
+        for launcher in launchers.values():
+            engine = launcher.engines[-1]
+            stream_id = next((opened["s"] for opened in engine.opened() if opened["seed"] == 2), None)
+            if stream_id is None or engine.was_killed:
+                continue
+            engine.work.begin_turn()
+            engine.work.begin(graph_id_of(1, stream_id))
+            num_deaths += 1
+            if fault == "stall":
+                engine.send({"t": "stalled", "s": stream_id, "n": 1, "seconds": 10.0, "function": "f", "is_held": True})
+                wait_until(lambda: engine.was_killed)  # noqa: B023
+            elif fault == "memory":
+                kills.append(1)
+                engine.kill()
+            else:
+                engine.crash()
+            return True
+        return False
+
+    kills: list[int] = []
+    monkeypatch.setattr(engine_link, "count_oom_kills", lambda: len(kills))
+    while not bad.finals:
+        wait_until(lambda: fail_engine() or bool(bad.finals))
+    end = bad.end()
+    assert isinstance(end, GraphFailed)
+    assert isinstance(end.error, InternalError)
+    expected = {
+        "crash": "its engine's process ended with code 3, again while it worked on this graph",
+        "memory": "its engine's process ran out of memory, again while it worked on this graph",
+        "stall": "the graph held its engine's thread, and the engine was replaced",
+    }
+    assert expected[fault] in end.error.message
+    assert num_deaths == (1 if fault == "stall" else 2)
+    assert not any(ear.finals for ear in ears)
+    assert sum(link._num_deaths for link in target._links.values()) == 0, "nobody waits for what one graph did"
 
 
 def test_graphs_that_wait_for_long_while_their_engines_work_are_not_suspected(

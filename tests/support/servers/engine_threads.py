@@ -6,6 +6,7 @@ import contextlib
 import socket
 import threading
 
+from rtlang.fleet.engines.work_record import WorkRecord
 from rtlang.fleet.host.engine_host import EngineHost
 
 
@@ -15,6 +16,7 @@ class ThreadEngine:
     def __init__(self, host: EngineHost) -> None:
         self.connection, self._theirs = socket.socketpair()
         self.pid: int | None = None
+        self.record: WorkRecord | None = None
         self._thread = threading.Thread(target=self._run, args=(host,), daemon=True)
         self._thread.start()
 
@@ -24,6 +26,9 @@ class ThreadEngine:
         if self._thread.is_alive():
             raise TimeoutError
         return 0
+
+    def ask_for_stack(self) -> None:
+        """Does nothing: the engine has no record."""
 
     def kill(self) -> None:
         """Cut the connection: what is in it is lost."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import mmap
+import os
 import socket
 import threading
 from typing import Any
 
 from rtlang.contract.errors import ModelLoadError, RtlangError
 from rtlang.contract.events import Event
+from rtlang.contract.process.current_work import CurrentWork
+from rtlang.fleet.engines.work_record import WorkRecord
 from rtlang.fleet.messages.frames import FrameWriter, Message, read_messages
 from rtlang.protocol.event_codec import error_facts_to_wire, event_to_wire
 
@@ -28,12 +32,18 @@ class ScriptedEngine:
     Attributes:
         received: the messages that came, besides the configuration and pings.
         beats: whether it answers pings.
+        work: its record of work, which names no graph unless a test says so.
+        stack: is written to the record when it is asked for.
         ends: whether it ends with its connection; otherwise it must be killed.
     """
 
     def __init__(self, *, starts: bool, fails: RtlangError | None, ends: bool) -> None:
         self.connection, self._theirs = socket.socketpair()
         self.pid: int | None = 7
+        self.record: WorkRecord | None = WorkRecord()
+        self.work = CurrentWork()
+        self.work.share(memoryview(mmap.mmap(self.record.work_fd, 0)).cast("Q"))
+        self.stack = ""
         self.received: list[Message] = []
         self.beats = True
         self.was_killed = False
@@ -70,6 +80,11 @@ class ScriptedEngine:
         """End in order."""
         self._code = 0
         self.kill()
+
+    def ask_for_stack(self) -> None:
+        """See `EngineHandle.ask_for_stack`; writes `stack`."""
+        assert self.record is not None
+        os.write(self.record.stack_fd, self.stack.encode())
 
     def kill(self) -> None:
         """See `EngineHandle.kill`."""
