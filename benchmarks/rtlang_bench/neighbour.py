@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -34,7 +35,12 @@ from rtlang_bench.serve.server_process import ServerProcess
 GOAL_S = 0.5
 """No request takes so much longer than the slowest one alone."""
 _TIMEOUT_S = 300.0
+_FILL_S = 1.0
 _HEAVY, _SMALL = "heavy", "small"
+KEYS = "".join(
+    f'[[keys]]\nname = "{name}"\nsha256 = "{hashlib.sha256(name.encode()).hexdigest()}"\n' for name in (_HEAVY, _SMALL)
+)
+"""The file of keys of both clients, whose keys are their names."""
 _WORDS = "the quick brown fox jumps over the lazy dog while it rains, "
 
 
@@ -44,7 +50,6 @@ class Delays:
 
     Attributes:
         num_heavy: requests of the load that ended while the others were measured.
-        retried: requests of the load that were refused, by status.
     """
 
     kind: str
@@ -160,8 +165,18 @@ def heavy_load(url: str, make: Callable[[int], Request], num_clients: int) -> It
             thread.join(_TIMEOUT_S)
 
 
+@contextmanager
+def server_with_keys(config: RuntimeConfig) -> Iterator[str]:
+    """A server in a process of its own that knows the keys of both clients; yields its URL."""
+    with TemporaryDirectory() as folder:
+        keys = Path(folder, "keys.toml")
+        keys.write_text(KEYS)
+        with ServerProcess("--model", config.model, "--keys-file", str(keys)) as server:
+            yield server.url.replace("ws://", "http://")
+
+
 def measure(
-    config: RuntimeConfig,
+    url: str,
     *,
     chosen: tuple[str, ...] = (),
     num_clients: int = 24,
@@ -172,47 +187,40 @@ def measure(
     """Measure every kind of small request, alone and beside each load.
 
     Args:
+        url: of a server that knows `KEYS`.
         chosen: names of loads; default: all.
         num_clients: that send heavy requests at one time.
         num_bytes: of a heavy text.
         rounds: small requests of each kind, one after the other.
     """
-    with TemporaryDirectory() as folder:
-        keys = Path(folder, "keys.toml")
-        digests = {name: hashlib.sha256(name.encode()).hexdigest() for name in (_HEAVY, _SMALL)}
-        keys.write_text("".join(f'[[keys]]\nname = "{name}"\nsha256 = "{each}"\n' for name, each in digests.items()))
-        with ServerProcess("--model", config.model, "--keys-file", str(keys)) as server:
-            client = Client(server.url.replace("ws://", "http://"), _SMALL)
-            number = 0
+    client, numbers = Client(url, _SMALL), count(1)
 
-            def timed(make: Callable[[int], Request]) -> tuple[float, ...]:
-                nonlocal number
-                found = []
-                for _ in range(rounds):
-                    number += 1
-                    path, body = make(number)
-                    started = time.perf_counter()
-                    status = client.post(path, body)
-                    found.append(time.perf_counter() - started)
-                    if status != 200:
-                        raise CommandError(f"{path} was answered with status {status}")
-                return tuple(found)
+    def timed(make: Callable[[int], Request]) -> tuple[float, ...]:
+        found = []
+        for _ in range(rounds):
+            path, body = make(next(numbers))
+            started = time.perf_counter()
+            status = client.post(path, body)
+            found.append(time.perf_counter() - started)
+            if status != 200:
+                raise CommandError(f"{path} was answered with status {status}")
+        return tuple(found)
 
-            for make in small_requests().values():  # compiles what first requests need
-                timed(make)
-            for load, heavy in loads(num_bytes).items():
-                if chosen and load not in chosen:
-                    continue
-                tell(f"alone, before {load}")
-                alone = {kind: timed(make) for kind, make in small_requests().items()}
-                tell(f"beside {load}")
-                with heavy_load(server.url.replace("ws://", "http://"), heavy, num_clients) as num_ended:
-                    time.sleep(1.0)  # the queue fills
-                    for kind, make in small_requests().items():
-                        before = num_ended()
-                        beside = timed(make)
-                        yield Delays(kind, f"{num_clients} {load}", alone[kind], beside, num_ended() - before)
-            client.close()
+    for make in small_requests().values():  # compiles what first requests need
+        timed(make)
+    for load, heavy in loads(num_bytes).items():
+        if chosen and load not in chosen:
+            continue
+        tell(f"alone, before {load}")
+        alone = {kind: timed(make) for kind, make in small_requests().items()}
+        tell(f"beside {load}")
+        with heavy_load(url, heavy, num_clients) as num_ended:
+            time.sleep(_FILL_S)  # the queue fills
+            for kind, make in small_requests().items():
+                before = num_ended()
+                beside = timed(make)
+                yield Delays(kind, f"{num_clients} {load}", alone[kind], beside, num_ended() - before)
+    client.close()
 
 
 @with_settings(RuntimeConfig, "settings")
@@ -234,15 +242,9 @@ def bench_neighbour(
         if unknown := [name for name in chosen if name not in loads(1)]:
             raise CommandError(f"--only {unknown[0]}: allowed are {', '.join(loads(1))}")
         worst = -math.inf
-        with progress() as tell:
-            for found in measure(
-                RuntimeConfig(**settings),
-                chosen=chosen,
-                num_clients=clients,
-                num_bytes=num_bytes,
-                rounds=rounds,
-                tell=tell,
-            ):
+        sizes: dict[str, Any] = {"num_clients": clients, "num_bytes": num_bytes, "rounds": rounds}
+        with progress() as tell, server_with_keys(RuntimeConfig(**settings)) as url:
+            for found in measure(url, chosen=chosen, **sizes, tell=tell):
                 typer.echo(str(found))
                 worst = max(worst, max(found.beside_s) - max(found.alone_s))
         if worst > GOAL_S:

@@ -42,6 +42,18 @@ CLAIMS: dict[str, tuple[str, ...]] = {
         "tests/engine/constraints/test_lanes.py::test_hostile_patterns_hold_up_a_small_one_by_one_slice",
         "tests/system/test_abuse.py::test_hostile_constraints",
     ),
+    "Work on texts takes turns between keys.": (
+        "tests/work/test_fair_queue.py",
+        "tests/test_forbidden.py::test_work_of_requests_takes_turns_between_principals",
+    ),
+    "However many long texts one key sends": (
+        "tests/system/test_fair_turns.py::test_tokenizations_of_one_key_hold_up_no_request_of_another",
+        "tests/fleet/host/test_engine_host.py::test_calls_take_turns_between_principals_and_dropped_ones_are_not_answered",
+    ),
+    "Work is refused only for the key": (
+        "tests/system/test_fair_turns.py::test_a_key_that_fills_its_queue_is_refused_and_another_is_not",
+        "tests/work/test_fair_queue.py::test_an_owner_is_refused_for_its_own_jobs_only",
+    ),
     "No reference is fetched.": (
         "tests/test_forbidden.py::test_no_part_that_a_request_passes_starts_processes_or_fetches",
     ),

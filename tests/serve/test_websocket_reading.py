@@ -91,3 +91,28 @@ def test_a_client_that_goes_while_its_message_is_read_leaves_no_graph(monkeypatc
         server.target.wait_for(1)
         wait_until(lambda: server.target.runs[0].was_cancelled)
         wait_until(lambda: server.count("ws_connections") == 1)
+
+
+def test_the_first_message_is_small_and_is_never_read_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths: list[int] = []
+    read = Connection.read
+
+    def note(self: Connection, data: bytes, *, is_text: bool) -> ReadMessage:
+        lengths.append(len(data))
+        return read(self, data, is_text=is_text)
+
+    monkeypatch.setattr(Connection, "read", note)
+    with serving() as server:
+        for size, code in ((4096, 1000), (4097, 4400), (1_000_000, 4400)):
+            with RawSocket(server.url) as raw:
+                raw.upgrade()
+                assert raw.status() == 101
+                hello = json.dumps({"t": "hello", "v": 1, "client": "x"}).encode()
+                raw.send(Opcode.TEXT, hello + b" " * (size - len(hello)))
+                if code == 1000:
+                    assert json.loads(raw.receive()[1])["t"] == "welcome"
+                    raw.send(Opcode.TEXT, b'{"t": "bye"}')
+                else:
+                    assert json.loads(raw.receive()[1])["fatal"]
+                assert raw.close_code() == code
+    assert max(lengths) == 4096
