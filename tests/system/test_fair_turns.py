@@ -100,7 +100,7 @@ def test_tokenizations_of_one_key_hold_up_no_request_of_another(
     monkeypatch.setattr(serve_service, "FairExecutor", noted)
     with running_server(runtime, ServeConfig(port=0, keys=KEYS)) as url:
         sent = [post_heavy(url) for _ in range(NUM_HEAVY)]
-        wait_until(lambda: encodings.begun)
+        wait_until(lambda: bool(encodings.begun))
         ask_all(url, 1)
         assert (len(encodings.begun), encodings.num_ended) == (1, 0)
         wait_until(lambda: executors[0].num_waiting == NUM_HEAVY - 1)
@@ -118,7 +118,7 @@ def test_a_key_that_fills_its_queue_is_refused_and_another_is_not(
     monkeypatch.setattr(serve_service, "shared_limits", lambda num: shared_limits(num, max_waiting=4))
     with running_server(runtime, ServeConfig(port=0, keys=KEYS)) as url:
         sent = [post_heavy(url) for _ in range(5)]
-        wait_until(lambda: encodings.begun)
+        wait_until(lambda: bool(encodings.begun))
         refused: list[Any] = []
 
         def is_refused() -> bool:

@@ -123,9 +123,12 @@ def test_errors_come_back_and_only_new_work_is_refused() -> None:
             with pytest.raises(ZeroDivisionError):
                 await work.run(ANA, price, lambda: 1 / 0, kind=WorkKind.READ)
         begun, may_end = threading.Event(), threading.Event()
-        running = asyncio.ensure_future(
-            work.run(ANA, 1.0, lambda: (begun.set(), may_end.wait(60))[1], kind=WorkKind.READ)
-        )
+
+        def hold() -> bool:
+            begun.set()
+            return may_end.wait(60)
+
+        running = asyncio.ensure_future(work.run(ANA, 1.0, hold, kind=WorkKind.READ))
         await asyncio.sleep(0)
         assert begun.wait(60)
         waiting = asyncio.ensure_future(work.run(ANA, 1.0, thread, kind=WorkKind.READ))

@@ -131,15 +131,15 @@ def routes(service: StreamService) -> list[Route]:
         if action not in _ACTIONS:
             raise HttpError(404, f"no action {action!r:.80}: expected one of {', '.join(_ACTIONS)}", code="not_found")
         stream = _find(request, request.path_params["rid"])
-        body = {} if action in ("cancel", "close") else await read_map(request, service)
+        body, price = dict[str, Any](), 0.0
+        if action not in ("cancel", "close"):
+            body = await read_map(request, service)
+            price = reading_price(request)
         run = stream.run
         if run is None:
             raise GraphError(None, "rid", "the graph has ended")
-        if action == "extend":
-            price, extend = reading_price(request), partial(_extend, run, body)
-            await run_for(request, service, price, extend, kind=WorkKind.SUBMIT)
-        else:
-            _perform(run, action, body)
+        perform = partial(_extend, run, body) if action == "extend" else partial(_perform, run, action, body)
+        await run_for(request, service, price, perform, kind=WorkKind.SUBMIT)
         return JSONResponse({"ok": True})
 
     def _find(request: Request, rid: str) -> ResumableStream:

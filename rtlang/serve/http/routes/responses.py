@@ -26,14 +26,14 @@ from rtlang.serve.http.errors import HttpError, described_error
 from rtlang.serve.http.routes.openai import respond, texts_of_reply
 from rtlang.serve.http.sse import sse_event
 from rtlang.serve.http.text_models import read_served_chat, served_model
-from rtlang.serve.json_parts import json_text
+from rtlang.serve.json_parts import json_bytes, json_text
 from rtlang.serve.openai.chat import ChatRequest
 from rtlang.serve.openai.fields import read_bool
 from rtlang.serve.openai.responses_input import Message, chat_body
 from rtlang.serve.openai.responses_output import ResponsesWriter
 from rtlang.serve.response_store import ResponseStore, StoredResponse
 from rtlang.serve.service import StreamService
-from rtlang.work.prices import READ_S_PER_BYTE
+from rtlang.work.prices import READ_S_PER_BYTE, REPLY_S_PER_CHAR
 from rtlang.work.work_account import WorkKind
 
 _RESPONSE_BYTES = 2000  # of a response without the texts of the request and the output
@@ -86,7 +86,9 @@ class _ResponseRoutes:
 
     async def read(self, request: Request) -> Response:
         found = _stored(self._store, principal_of(request).name, request.path_params["id"], 404)
-        return JSONResponse(found.response)
+        write, price = partial(json_bytes, found.response), found.num_bytes * REPLY_S_PER_CHAR
+        data = await run_for(request, self._service, price, write, kind=WorkKind.REPLY)
+        return Response(data, media_type="application/json")
 
     async def delete(self, request: Request) -> Response:
         owner, response_id = principal_of(request).name, request.path_params["id"]

@@ -93,18 +93,15 @@ def routes(service: StreamService) -> list[Route]:
         given = _DETOKENIZE.given(await read_map(request, service))
         texts = await text_service(service, request)
         size = texts.info.vocab_size
-        lists, is_many = read_id_lists("tokens", given.get("tokens"), MAX_PROMPTS, size, may_be_empty=True)
         hides_special = read_bool(given, "skip_special_tokens", True)
 
-        def decode() -> tuple[list[str], list[str]]:
-            whole = [texts.decode(ids, shows_special=True) for ids in lists]
-            return whole, [texts.decode(ids) for ids in lists] if hides_special else whole
-
         def respond() -> bytes:
-            whole, shown = decode()
+            lists, is_many = read_id_lists("tokens", given.get("tokens"), MAX_PROMPTS, size, may_be_empty=True)
+            whole = [texts.decode(ids, shows_special=True) for ids in lists]
+            shown = [texts.decode(ids) for ids in lists] if hides_special else whole
             return json_bytes({"prompt": whole if is_many else whole[0], "text": shown if is_many else shown[0]})
 
-        price = 2 * sum(map(len, lists)) * DETOKENIZE_S_PER_TOKEN
+        price = request.state.num_body_bytes * DETOKENIZE_S_PER_TOKEN  # two bytes or more for each token
         data = await run_for(request, service, price, respond, kind=WorkKind.DETOKENIZE, may_wait=True)
         return Response(data, media_type="application/json")
 
