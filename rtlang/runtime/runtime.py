@@ -15,7 +15,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable, MutableSequence
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from dataclasses import fields, replace
 from functools import partial
@@ -28,6 +28,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, ConfigError, EngineDeadError, RtlangError, internal_error
 from rtlang.contract.events import GraphFailed
 from rtlang.contract.params import Constraint, SamplingParams
+from rtlang.contract.process.current_work import Words
 from rtlang.contract.process.thread_watch import exclude_computation, watch_of
 from rtlang.contract.request_graph import RequestGraph
 from rtlang.contract.runs.run_options import ALL_ABILITIES, DEFAULT_OPTIONS, Ability, RunOptions
@@ -553,7 +554,7 @@ class Runtime:
         for listener in self.stall_listeners:
             listener(stall)
 
-    def share_work(self, words: MutableSequence[int]) -> None:
+    def share_work(self, words: Words) -> None:
         """Record the work of the engine thread in this memory from now on; see `CurrentWork.share`. Before the first graph."""
         self._running_loop().work.share(words)
 

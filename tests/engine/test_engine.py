@@ -21,6 +21,10 @@ from rtlang.contract.errors import (
     RequestError,
 )
 from rtlang.contract.params import FinishReason
+from rtlang.contract.step import Step
+from rtlang.engine import engine as engine_module
+from rtlang.engine.requests import output_processor
+from rtlang.engine.requests.program_account import ProgramAccount
 from rtlang.engine.requests.request import Request
 from tests.support.engine.engine_driver import EngineDriver
 from tests.support.engine.fake_runner import FakeRunner, logprob, naive_generate
@@ -349,3 +353,27 @@ def test_a_mask_that_is_there_while_the_step_is_built_is_not_waited_for(monkeypa
     driver.engine.abort(other)
     driver.step()
     driver.assert_idle()
+
+
+def test_the_record_of_work_names_the_graphs_of_a_step_and_each_graph_whose_results_are_processed() -> None:
+    driver = Driver(120)
+    graphs = {driver.add([1, 100 + i, 50], 4, program=ProgramAccount(0.0, graph_id=7 + i)): 7 + i for i in range(3)}
+    seen: list[frozenset[int]] = []
+    launch, advance = driver.runner.launch, output_processor.advance
+
+    def watched_launch(step: Step) -> Any:
+        seen.append(driver.engine.work.sample().at_work)
+        return launch(step)
+
+    def watched_advance(request: Request, *rest: Any) -> Any:
+        assert driver.engine.work.sample().at_work == {graphs[request]}
+        return advance(request, *rest)
+
+    driver.runner.launch = watched_launch  # type: ignore[method-assign]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine_module, "advance", watched_advance)
+        driver.engine.work.begin_turn()
+        driver.run()
+    assert seen
+    assert set(seen) == {frozenset(graphs.values())}
+    assert driver.engine.work.sample().at_work == frozenset()

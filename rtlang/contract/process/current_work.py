@@ -13,11 +13,13 @@ import ctypes
 import threading
 import time
 from array import array
-from collections.abc import Callable, Iterable, MutableSequence, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 _T = TypeVar("_T")
+Words: TypeAlias = "array[int] | memoryview[int]"
+"""Words of 64 bits; those of a memoryview may be shared with another process."""
 
 MAX_ROW_GRAPHS = 1000
 _TURN, _IS_RESTING, _GRAPH, _NODE, _THREAD, _NUM_ROW_GRAPHS, _ROW_GRAPHS = range(7)
@@ -58,7 +60,7 @@ class WorkSample:
         return None if self.is_resting or self.graph_id is None else (self.turn, self.graph_id)
 
 
-def read_sample(words: Sequence[int]) -> WorkSample:
+def read_sample(words: Words) -> WorkSample:
     """Read a record, in whatever state it is."""
     num_graphs = min(words[_NUM_ROW_GRAPHS], MAX_ROW_GRAPHS)
     return WorkSample(
@@ -95,14 +97,14 @@ class CurrentWork:
     """
 
     def __init__(self) -> None:
-        self._words: MutableSequence[int] = array("Q", bytes(8 * NUM_WORDS))
+        self._words: Words = array("Q", bytes(8 * NUM_WORDS))
         self._words[_IS_RESTING] = 1
         self._piece: object | None = None  # the stoppable piece that runs
         self._is_interrupting = self._was_interrupted = False
         self._held_s = 0.0
         self.asked_to_stop: tuple[int, float] | None = None
 
-    def share(self, words: MutableSequence[int]) -> None:
+    def share(self, words: Words) -> None:
         """Write to this memory from now on: NUM_WORDS words, all zero."""
         words[_IS_RESTING] = 1
         self._words = words

@@ -9,12 +9,12 @@ import itertools
 import os
 import socket
 import threading
-from collections.abc import MutableSequence
 from dataclasses import replace
 from typing import Any
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import RtlangError
+from rtlang.contract.process.current_work import Words
 from rtlang.fleet.host.engine_connection import EngineConnection
 from rtlang.fleet.messages.frames import FrameWriter, read_messages
 from rtlang.protocol.event_codec import error_facts_to_wire
@@ -33,7 +33,7 @@ class EngineHost:
         work: memory for the record of the engine thread's work; see `CurrentWork.share`.
     """
 
-    def __init__(self, settings: dict[str, Any] | None = None, work: MutableSequence[int] | None = None) -> None:
+    def __init__(self, settings: dict[str, Any] | None = None, work: Words | None = None) -> None:
         self._settings, self._work = settings, work
         self._connection_numbers = itertools.count(1)
         self._lock = threading.Lock()  # held while the model is loaded

@@ -1,0 +1,121 @@
+"""Work of one graph that hangs or ends its engine's process: the graph fails, once, and says what happened; the texts of others stay.
+
+Engines are real processes, with faults of `tests/support/servers/faulty_worker.py`.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cache
+
+import pytest
+
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import InternalError
+from rtlang.contract.events import GraphFailed
+from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
+from rtlang.contract.request_graph import Apply, Const, Generate, RequestGraph, Text
+from rtlang.contract.runs.principal import Principal
+from rtlang.contract.runs.run_options import RunOptions
+from rtlang.fleet.engines import engine_link, engine_target
+from rtlang.fleet.engines.engine_target import EngineTarget
+from rtlang.fleet.engines.launcher import ProcessLauncher
+from tests.support.programs.graph_ear import Ear
+from tests.support.servers.faulty_worker import HANGS, HOLDS, MATCHER_LEFT, SIGNAL
+
+NUM_BYSTANDERS = 4
+SETTINGS = RuntimeConfig(dtype="float32", num_pages=400, fault_injection=True)
+
+
+def story(index: int, **params: str) -> RequestGraph:
+    sampling = SamplingParams(max_tokens=200, temperature=1.0, ignore_eos=True, **params)  # type: ignore[arg-type]
+    return RequestGraph((Text(0, None, (f"Story {index}:",)), Generate(1, 0, "x", sampling)))
+
+
+def value(text: str) -> RequestGraph:
+    return RequestGraph((Apply(0, "upper", (Const(text),)),))
+
+
+def constrained() -> RequestGraph:
+    params, words = SamplingParams(max_tokens=MATCHER_LEFT), Constraint(ConstraintKind.REGEX, "[a-z ]{200,300}")
+    return RequestGraph((Text(0, None, ("Story:",)), Generate(1, 0, "x", params, words)))
+
+
+@dataclass(frozen=True)
+class Fault:
+    graph: RequestGraph
+    num_restarts: int
+    message: str
+    signal: int = signal.SIGSEGV
+    place: str = ""
+
+
+FAULTS = {
+    "function": Fault(value(HANGS), 0, "node 0 held the engine's thread for 2 s and was stopped"),
+    "native function": Fault(value(HOLDS), 1, "the graph held its engine's thread", place="match"),
+    "matcher": Fault(constrained(), 1, "the graph held its engine's thread", place="match"),
+    "segmentation fault": Fault(
+        story(99, x_fault="exit:3"), 2, "was ended by SIGSEGV, again while it worked on this graph", place="leave"
+    ),
+    "out of memory": Fault(
+        story(99, x_fault="exit:3"), 2, "ran out of memory, again while it worked on this graph", signal.SIGKILL
+    ),
+}
+USUAL = ("function", "native function")
+
+
+@pytest.fixture(scope="module")
+def targets() -> Iterator[Callable[[int], EngineTarget]]:
+    """A target whose engines end by the signal, which the tests share."""
+    with ExitStack() as stack:
+
+        @cache
+        def target_of(number: int) -> EngineTarget:
+            launcher = ProcessLauncher(
+                module="tests.support.servers.faulty_worker", environment={SIGNAL: str(int(number))}
+            )
+            return stack.enter_context(EngineTarget((launcher,), SETTINGS))
+
+        yield target_of
+
+
+def submitted(target: EngineTarget, indices: range) -> list[Ear]:
+    ears = [Ear() for _ in indices]
+    for index, ear in zip(indices, ears, strict=True):
+        target.submit(story(index), ear, RunOptions(seed=index))
+    return ears
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [pytest.param(each, id=name, marks=() if name in USUAL else pytest.mark.long) for name, each in FAULTS.items()],
+)
+def test_one_graph_fails_and_the_others_have_their_texts(
+    fault: Fault,
+    targets: Callable[[int], EngineTarget],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(engine_target, "BEAT_S", 0.3)
+    target = targets(fault.signal)
+    expected = [ear.values() for ear in submitted(target, range(2 * NUM_BYSTANDERS))]
+    (link,) = target._links.values()
+    num_restarts = link.num_restarts
+    if fault.signal == signal.SIGKILL:  # as the kernel counts them
+        monkeypatch.setattr(engine_link, "count_oom_kills", lambda: link.num_restarts)
+    culprit, before = Ear(), submitted(target, range(NUM_BYSTANDERS))
+    target.submit(fault.graph, culprit, RunOptions(principal=Principal("ana")))
+    after = submitted(target, range(NUM_BYSTANDERS, 2 * NUM_BYSTANDERS))
+    end = culprit.end()
+    assert isinstance(end, GraphFailed)
+    assert isinstance(end.error, InternalError)
+    assert fault.message in end.error.message
+    assert end.error.id in caplog.text or not fault.num_restarts  # else it is in the engine's log
+    assert [ear.values() for ear in (*before, *after)] == expected
+    assert link.num_restarts - num_restarts == fault.num_restarts
+    assert link._num_deaths == 0, "nobody waits for a pause"
+    assert f"graph {culprit.events[0].graph_id} of principal ana" in caplog.text
+    assert fault.place in caplog.text
