@@ -28,6 +28,7 @@ from rtlang_bench.worst_cases.judge import (
     note_memory,
     report,
     worst_cases,
+    worst_lines,
 )
 from rtlang_bench.worst_cases.session import Observed, limit_bytes, session
 
@@ -70,19 +71,21 @@ def worst_cases_command(
             else:
                 observed, baseline = run(model, seed, list(numbers(cases, first, only)), WIDTH, tell)
             records = _noted(observed)
+            found = list(
+                figures(
+                    records,
+                    observed.measurements,
+                    observed.samples,
+                    baseline,
+                    limit_bytes=limit_bytes(),
+                    restarts=observed.restarts,
+                )
+            )
+            _show(records, baseline, found)
             if alone and case is None:
                 _repeat_alone(run, model, seed, records, tell)
-        found = list(
-            figures(
-                records,
-                observed.measurements,
-                observed.samples,
-                baseline,
-                limit_bytes=limit_bytes(),
-                restarts=observed.restarts,
-            )
-        )
-        _show(records, baseline, found)
+                for line in worst_lines(records):
+                    typer.echo(line)
         write_json(
             json_file, {"figures": [asdict(each) for each in found], "cases": [asdict(each) for each in records]}
         )

@@ -154,14 +154,19 @@ def worst_cases(records: list[CaseRecord], measure: str, count: int = _WORST) ->
     return sorted(found, key=lambda record: record.worst[measure], reverse=True)[:count]
 
 
-def report(records: list[CaseRecord]) -> Iterator[str]:
-    """The worst cases by each measure, and the wrong ends by what they are about, as lines."""
+def worst_lines(records: list[CaseRecord]) -> Iterator[str]:
+    """The worst cases by each measure as lines, with what they were alone if they were repeated."""
     for measure in MEASURES:
         yield f"worst by {measure}:"
         for record in worst_cases(records, measure):
             alone = "" if record.alone is None else f", alone {_shown(measure, record.alone.get(measure, 0.0))}"
             ends = "; ".join(record.ends)
             yield f"  {_shown(measure, record.worst[measure])}{alone}: case {record.number} {record.name}: {ends}"
+
+
+def report(records: list[CaseRecord]) -> Iterator[str]:
+    """The worst cases by each measure, and the wrong ends by what they are about, as lines."""
+    yield from worst_lines(records)
     wrong: Counter[tuple[str, str]] = Counter()
     first: dict[tuple[str, str], int] = {}
     for record in records:
