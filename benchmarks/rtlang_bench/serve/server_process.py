@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -27,18 +27,21 @@ class ServerProcess:
     Args:
         options: further arguments of the command.
         port: 0 chooses a free one.
+        environment: further variables of its environment.
     Raises:
         EngineDeadError: the server did not start; holds its output.
     """
 
-    def __init__(self, *options: str, port: int = 0) -> None:
+    def __init__(self, *options: str, port: int = 0, environment: Mapping[str, str] | None = None) -> None:
+        self._environment = environment or {}
         self._command = [sys.executable, "-m", "rtlang", "serve", "--port", str(port), *options]
         self._lines: list[str] = []
         self._is_listening = threading.Event()
         self.url = ""
 
     def __enter__(self) -> Self:
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        path = os.pathsep.join(path for path in sys.path if path)
+        environment = {**os.environ, "PYTHONPATH": path, **self._environment}
         self._process = subprocess.Popen(
             self._command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
         )
@@ -68,6 +71,11 @@ class ServerProcess:
     def is_running(self) -> bool:
         """Whether the process has not ended."""
         return self._process.poll() is None
+
+    @property
+    def lines(self) -> Sequence[str]:
+        """The lines that it has printed so far."""
+        return tuple(self._lines)
 
     @property
     def num_log_bytes(self) -> int:

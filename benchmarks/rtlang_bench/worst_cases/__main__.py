@@ -23,7 +23,9 @@ from rtlang_bench.worst_cases.judge import (
     MEASURES,
     Baseline,
     CaseRecord,
+    Measurement,
     figures,
+    held_lines,
     note_measurements,
     note_memory,
     report,
@@ -81,7 +83,7 @@ def worst_cases_command(
                     restarts=observed.restarts,
                 )
             )
-            _show(records, baseline, found)
+            _show(records, observed.measurements, baseline, found)
             if alone and case is None:
                 _repeat_alone(run, model, seed, records, tell)
                 for line in worst_lines(records):
@@ -128,9 +130,9 @@ def _repeat_alone(
         chosen[repeated.number].alone = repeated.worst
 
 
-def _show(records: list[CaseRecord], baseline: Baseline, found: list[Figure]) -> None:
+def _show(records: list[CaseRecord], measurements: list[Measurement], baseline: Baseline, found: list[Figure]) -> None:
     typer.echo(str(baseline))
-    for line in report(records):
+    for line in (*report(records), *held_lines(measurements)):
         typer.echo(line)
     for figure in found:
         typer.echo(str(figure))

@@ -14,8 +14,9 @@ from rtlang_bench.figure import Figure
 
 GAP_LIMIT_S, CANARY_LIMIT_S, MEMORY_LIMIT_BYTES = 0.25, 1.0, 200 << 20
 CANARIES = ("schema", "tokenize", "tokens")
-MEASURES = ("stream", *CANARIES, "memory")
-"""What is noted for each case: the longest gap of the stream, the longest probe of each other kind, and growth of memory."""
+MEASURES = ("stream", *CANARIES, "held", "memory")
+"""What is noted for each case: the longest gap of the stream, the longest probe of each other kind, the longest piece of work on a thread
+that serves everybody, and growth of memory."""
 
 _MIB = 1 << 20
 _WORST = 10
@@ -23,12 +24,16 @@ _WORST = 10
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One measurement of a canary: `kind` is "stream" (a gap between tokens), one of `CANARIES`, or "stall" (of the machine)."""
+    """One measurement of a canary: `kind` is "stream" (a gap between tokens), one of `CANARIES`, or "stall" (of the machine).
+
+    Of the server, "held" is CPU time that its event loop or engine thread spent in one piece; `place` says where.
+    """
 
     kind: str
     begun: float
     ended: float
     error: str = ""
+    place: str = ""
 
     @property
     def seconds(self) -> float:
@@ -133,6 +138,10 @@ def figures(
         found = [each.seconds for each in during if each.kind == kind]
         note = f"of {len(found)}; {baseline.seconds.get(kind, 0.0) * 1e3:.0f} ms when idle"
         yield Figure(f"slowest_{kind}", max(found, default=math.nan), "<=", CANARY_LIMIT_S, "s", note)
+    held = [each for each in measurements if each.kind == "held"]
+    longest = max(held, key=lambda each: each.seconds, default=None)
+    value, note = (0.0, "") if longest is None else (longest.seconds * 1e3, longest.place)
+    yield Figure("longest_held", value, "<=", GAP_LIMIT_S * 1e3, "ms", f"CPU time in one piece {note}".strip())
     errors = [each.error for each in measurements if each.error]
     yield Figure("canary_errors", len(errors), "==", 0, "", errors[0] if errors else "")
     frontend, engine = (
@@ -162,6 +171,18 @@ def worst_lines(records: list[CaseRecord]) -> Iterator[str]:
             alone = "" if record.alone is None else f", alone {_shown(measure, record.alone.get(measure, 0.0))}"
             ends = "; ".join(record.ends)
             yield f"  {_shown(measure, record.worst[measure])}{alone}: case {record.number} {record.name}: {ends}"
+
+
+def held_lines(measurements: Iterable[Measurement]) -> Iterator[str]:
+    """The longest pieces of work on the threads that serve everybody, by place, as lines."""
+    worst: dict[str, tuple[float, int]] = {}
+    for each in measurements:
+        if each.kind == "held":
+            seconds, count = worst.get(each.place, (0.0, 0))
+            worst[each.place] = max(seconds, each.seconds), count + 1
+    yield "held a thread that serves everybody (CPU time in one piece):"
+    for place, (seconds, count) in sorted(worst.items(), key=lambda item: -item[1][0])[: 2 * _WORST]:
+        yield f"  {seconds * 1e3:.0f} ms at most, {count} times: {place}"
 
 
 def report(records: list[CaseRecord]) -> Iterator[str]:

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import secrets
 import signal
 import subprocess
@@ -45,6 +46,8 @@ _OPTIONS = (
     "--max-sockets-per-address",
     "4096",
 )
+_WATCH_MS = 30
+_HELD = re.compile(r"the (event loop|engine thread) was held for ([0-9.]+) ms by (.*?); at (.*)")
 _BYTE_LIMITS = ("max_prompt_bytes", "max_value_bytes")
 
 
@@ -193,7 +196,7 @@ class Session:
 
     def _watch(self) -> None:
         page = os.sysconf("SC_PAGE_SIZE")
-        last_look = 0.0
+        last_look, num_lines = 0.0, 0
         pids: list[int] = []
         while not self._stop.wait(_SAMPLE_S):
             now = time.monotonic()
@@ -202,6 +205,9 @@ class Session:
                 if engines := self.engine_pids():
                     self._observed.restarts += len(self._engines - engines)
                     self._engines = engines
+            lines = self.server.lines
+            self._note_holds(lines[num_lines:], now)
+            num_lines = len(lines)
             sizes = []
             for pid in pids:
                 try:
@@ -218,6 +224,15 @@ class Session:
                         os.kill(pid, signal.SIGKILL)
                 return
 
+    def _note_holds(self, lines: Sequence[str], now: float) -> None:
+        if not self._has_begun:
+            return
+        for line in lines:
+            if found := _HELD.search(line):
+                place = f"{found[1]}: {found[3]} at {found[4][:300]}"
+                held = Measurement("held", now - float(found[2]) / 1e3, now, place=place)
+                self._observed.measurements.append(held)
+
 
 @contextmanager
 def session(model: str, observed: Observed, calibrates_s: float = _CALIBRATE_S) -> Iterator[Session]:
@@ -225,7 +240,9 @@ def session(model: str, observed: Observed, calibrates_s: float = _CALIBRATE_S) 
     with ExitStack() as stack:
         path = Path(stack.enter_context(TemporaryDirectory()), "keys.toml")
         keys = keys_file(path)
-        server = stack.enter_context(ServerProcess("--model", model, "--keys-file", str(path), *_OPTIONS))
+        options = ("--model", model, "--keys-file", str(path), *_OPTIONS)
+        watching = {"RTLANG_WATCH_MS": str(_WATCH_MS)}
+        server = stack.enter_context(ServerProcess(*options, environment=watching))
         found = Session(server, keys, observed, calibrates_s)
         stack.enter_context(found.running())
         yield found

@@ -10,6 +10,7 @@ from rtlang_bench.worst_cases.judge import (
     MemorySample,
     baseline_of,
     figures,
+    held_lines,
     note_measurements,
     note_memory,
     report,
@@ -94,3 +95,15 @@ def test_the_report_names_the_worst_cases_and_what_was_wrong() -> None:
     assert "  900 ms, alone 100 ms: case 3 route:chat: value" in lines
     assert "  2 x route:chat: no answer for 60 s (first: case 1)" in lines
     assert lines[-1] == "ends: 3 x value"
+
+
+def test_work_that_held_a_thread_is_shown_by_its_place_and_noted_at_its_case() -> None:
+    holds = [Measurement("held", 0.5, 0.5 + n / 10, place=f"engine thread: f at {n % 2}") for n in range(1, 5)]
+    assert list(held_lines(holds))[1:] == [
+        "  400 ms at most, 2 times: engine thread: f at 0",
+        "  300 ms at most, 2 times: engine thread: f at 1",
+    ]
+    records = [record(1, 0.0, 1.0)]
+    note_measurements(records, holds)
+    assert round(records[0].worst["held"], 3) == 0.4
+    assert not verdict(records, holds)["longest_held"].is_met
