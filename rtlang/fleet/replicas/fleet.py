@@ -198,6 +198,12 @@ class Fleet(EngineTarget):
             self._changed.wait_for(lambda: link.is_ready or link.num_failed or not self.is_alive, timeout_s)
             return link.is_ready
 
+    def pids(self) -> dict[str, int]:
+        """The processes of the engines on this machine, by replica."""
+        with self._lock:
+            found = {name: link.pid for name, link in self._links.items()}
+        return {name: pid for name, pid in found.items() if pid is not None}
+
     def fleet_report(self) -> FleetReport:
         """See `ReportsFleet`."""
         now = time.monotonic()
