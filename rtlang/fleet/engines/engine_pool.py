@@ -22,6 +22,10 @@ GRACE_S = 2.0
 """Seconds that an engine may take to end a graph that was cancelled, or whose deadline has passed."""
 
 
+SILENT_S = 5.0
+"""Seconds without a sign of life of its thread after which an engine takes no new graphs while others answer."""
+
+
 class Placement(Protocol):
     """Chooses the engine of each graph."""
 
@@ -104,17 +108,24 @@ class PooledEngine:
 
     Attributes:
         is_ready: whether it is running.
+        is_silent: whether its thread has not answered for SILENT_S, as of the last `tick`.
         is_leaving: whether it gives up its graphs for good.
-        is_spare: whether it takes no graphs until another engine is not ready.
+        is_spare: whether it takes no graphs until another engine does not work.
         num_moved: graphs that went from it to other engines.
     """
 
     name: str
     graphs: dict[int, PooledGraph] = field(default_factory=dict)
     is_ready: bool = False
+    is_silent: bool = False
     is_leaving: bool = False
     is_spare: bool = False
     num_moved: int = 0
+
+    @property
+    def works(self) -> bool:
+        """Whether it is running and answers."""
+        return self.is_ready and not self.is_silent
 
 
 class EnginePool:
@@ -151,7 +162,8 @@ class EnginePool:
 
     def note_ready(self, name: str, now: float) -> list[Order]:
         """An engine has started; it knows no graph."""
-        self.engines[name].is_ready = True
+        engine = self.engines[name]
+        engine.is_ready, engine.is_silent = True, False
         self._appoint_spares()
         return self._place_all(now)
 
@@ -207,7 +219,7 @@ class EnginePool:
 
     def is_open(self, name: str) -> bool:
         """Whether an engine takes new graphs."""
-        return self._takes_graphs(name) and name != self._suspects.engine
+        return name in self._open_engines()
 
     # -- graphs
 
@@ -255,11 +267,15 @@ class EnginePool:
         return self._taken_orders()
 
     def tick(self, last_beats: Mapping[str, float], now: float) -> list[Order]:
-        """Clear a suspect that its engine has survived, and fail the graphs that no engine ends in time. Call it about once a second.
+        """Clear a suspect that its engine has survived, fail the graphs that no engine ends in time, and note which engines are silent.
+        Call it about once a second.
 
         Args:
             last_beats: by engine, the last time at which its thread worked.
         """
+        for name, engine in self.engines.items():
+            engine.is_silent = engine.is_ready and now - last_beats[name] > SILENT_S
+        self._appoint_spares()
         if self._suspects.engine is not None:
             probed = set(self._suspects.probed)
             self._suspects.tick(last_beats[self._suspects.engine])
@@ -302,10 +318,8 @@ class EnginePool:
         staying = [self.engines[name] for name in self.staying()]
         spares = [engine for engine in staying if engine.is_spare]
         assert len(spares) == max(0, min(self._num_spares, len(staying) - 1))
-        if any(engine.is_ready for engine in spares):
-            assert all(engine.is_ready for engine in staying if not engine.is_spare), (
-                "a spare takes graphs when it must"
-            )
+        if any(engine.works for engine in spares):
+            assert all(engine.works for engine in staying if not engine.is_spare), "a spare takes graphs when it must"
 
     # -- the steps of the operations, which add to the orders
 
@@ -318,14 +332,15 @@ class EnginePool:
         return engine.is_ready and not engine.is_leaving and not engine.is_spare
 
     def _open_engines(self) -> list[str]:
-        return [name for name in self.engines if self.is_open(name)]
+        found = [name for name in self.engines if self._takes_graphs(name) and name != self._suspects.engine]
+        return [name for name in found if not self.engines[name].is_silent] or found
 
     def _appoint_spares(self) -> None:
-        """Choose the spare engines: those that are not ready, so that a spare takes graphs as soon as another engine ends; then those that
+        """Choose the spare engines: those that do not work, so that a spare takes graphs as soon as another engine ends; then those that
         are spare already, and those with the fewest graphs.
         """
         staying = [engine for engine in reversed(self.engines.values()) if not engine.is_leaving]
-        staying.sort(key=lambda engine: (engine.is_ready, not engine.is_spare, len(engine.graphs)))
+        staying.sort(key=lambda engine: (engine.works, not engine.is_spare, len(engine.graphs)))
         num_spares = max(0, min(self._num_spares, len(staying) - 1))
         for index, engine in enumerate(staying):
             engine.is_spare = index < num_spares

@@ -10,6 +10,7 @@ import pytest
 from rtlang.fleet.engines.crash_suspects import CRASH, FATAL_STRIKES, Death
 from rtlang.fleet.engines.engine_pool import (
     GRACE_S,
+    SILENT_S,
     CancelGraph,
     EndReason,
     EnginePool,
@@ -150,7 +151,8 @@ def test_every_graph_is_open_on_one_engine_or_waits_under_random_operations(seed
             world.carry_out(pool.move(rng.choice(held), rng.choice([None, *targets]), world.now))
         elif action == "tick":
             overdue = {id_ for id_, at in world.cancelled.items() if id_ in world.alive and at + GRACE_S < world.now}
-            world.carry_out(pool.tick(dict.fromkeys(pool.engines, world.now), world.now))
+            beats = {name: world.now - rng.choice((0.0, 0.0, 2 * SILENT_S)) for name in pool.engines}
+            world.carry_out(pool.tick(beats, world.now))
             assert not overdue & world.alive
             if any(pool.is_open(name) for name in pool.engines):
                 waiting = world.alive - set(world.placement.opened)
@@ -281,3 +283,38 @@ def test_an_engine_that_is_alone_is_no_spare() -> None:
     assert spares(world.pool) == {"b"}
     world.pool.leave("a")
     assert spares(world.pool) == set()
+
+
+def test_an_engine_that_is_silent_takes_no_new_graphs_while_others_answer() -> None:
+    world = World(0)
+    pool = world.pool
+    for name in ("a", "b"):
+        pool.add_engine(name)
+        world.start(name)
+    for graph_id in range(4):
+        world.alive.add(graph_id)
+        world.carry_out(pool.add(graph_id, world.now))
+    held = dict(world.engines["a"])
+    world.now = SILENT_S + 1.0
+    world.carry_out(pool.tick({"a": 0.5, "b": world.now}, world.now))
+    assert (pool.is_open("a"), pool.is_open("b")) == (False, True)
+    for graph_id in range(4, 8):
+        world.alive.add(graph_id)
+        world.carry_out(pool.add(graph_id, world.now))
+    assert world.engines["a"] == held, "its graphs stay until it answers or is replaced"
+    world.carry_out(pool.tick({"a": 0.5, "b": 0.5}, world.now))
+    assert (pool.is_open("a"), pool.is_open("b")) == (True, True), "none is better than the other"
+    world.carry_out(pool.tick({"a": world.now, "b": 0.5}, world.now))
+    assert (pool.is_open("a"), pool.is_open("b")) == (True, False)
+
+
+def test_a_spare_takes_graphs_while_another_engine_is_silent() -> None:
+    world = World(0, num_spares=1)
+    pool = world.pool
+    for name in ("a", "b"):
+        pool.add_engine(name)
+        world.start(name)
+    assert spares(pool) == {"b"}
+    world.now = SILENT_S + 1.0
+    world.carry_out(pool.tick({"a": 0.5, "b": world.now}, world.now))
+    assert (spares(pool), pool.is_open("b")) == ({"a"}, True)
