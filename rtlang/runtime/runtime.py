@@ -137,7 +137,7 @@ class Runtime:
         self._text_service: TokenizerTextService | None = None
         self._admission = Admission(self.config.max_waiting)
         self._telemetry = Telemetry(self.metrics)
-        self._spans = runtime_spans()
+        self._spans = runtime_spans(self.config.model)
         self.stall_listeners: list[Callable[[Stall], None]] = []
         self._snapshots = SnapshotTaker(self.config.model, self._decode)
         self._traces: tuple[Trace, ...] = ()
@@ -270,7 +270,7 @@ class Runtime:
         if self._traces:
             listener = traced(listener, lambda: self._traces)
         if self._spans is not None:
-            listener = self._spans.listener(listener, len(graph.nodes))
+            listener = self._spans.listener(listener, graph.nodes, options)
 
         try:
             loop.post(partial(self._begin, loop, run.graph_id, graph, listener, share, options), principal.client_id)

@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 
+from rtlang.contract.accounts.tracing import flush_spans
 from rtlang.contract.process.logs import LogFormat, configure_logs
 from rtlang.fleet.host.engine_host import EngineHost
 
@@ -30,6 +31,7 @@ def main() -> None:
     host = EngineHost(work=memoryview(mmap.mmap(work_fd, 0)).cast("Q"))
     host.serve(socket.socket(fileno=connection_fd))
     host.close()
+    flush_spans()
     logging.shutdown()
     os._exit(0)
 

@@ -7,13 +7,14 @@ The id is that of the header `X-Request-Id`, or made, and goes back in the heade
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rtlang.contract.accounts.request_context import RequestContext
 from rtlang.serve.http.sse import CLIENT_CLOSED
-from rtlang.serve.records.request_record import RequestRecord, RequestRecords, current_record
+from rtlang.serve.records.request_record import RequestRecords, current_record
 from rtlang.work.work_account import request_work
 
 REQUEST_ID = "x-request-id"
@@ -38,7 +39,7 @@ class RequestMiddleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        record = self.records.begin(_context_of(scope))
+        record = self.records.begin(_context_of(scope), partial(self._door, scope))
         status = CLIENT_CLOSED  # unless a response begins
         id_header = (REQUEST_ID.encode(), record.context.request_id.encode("ascii"))
 
@@ -55,15 +56,15 @@ class RequestMiddleware:
         finally:
             current_record.reset(tokens[0])
             request_work.reset(tokens[1])
-            self._end(record, scope, status)
+            record.status = status
+            record.release()
 
-    def _end(self, record: RequestRecord, scope: Scope, status: int) -> None:
+    def _door(self, scope: Scope) -> str:
+        """The door of a request that was routed."""
         path, endpoint = scope["path"], scope.get("endpoint")
         template = path if path in self._paths else self._templates.get(endpoint) if endpoint else None
         method = scope["method"] if scope["method"] in _METHODS else "OTHER"
-        record.enter(f"{method} {template or UNMATCHED}")
-        record.status = status
-        record.release()
+        return f"{method} {template or UNMATCHED}"
 
 
 def _context_of(scope: Scope) -> RequestContext:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
@@ -72,9 +72,13 @@ class RequestRecords:
         record.fail(error, status)
         return record.context.request_id
 
-    def begin(self, context: RequestContext) -> RequestRecord:
-        """A request has come in. Its response holds the record open until `release`."""
-        return RequestRecord(self, context)
+    def begin(self, context: RequestContext, door_of: Callable[[], str] | None = None) -> RequestRecord:
+        """A request has come in. Its response holds the record open until `release`.
+
+        Args:
+            door_of: tells the door once it is known, which is before anything is submitted.
+        """
+        return RequestRecord(self, context, door_of)
 
 
 class RequestRecord:
@@ -89,7 +93,9 @@ class RequestRecord:
         code: of the error that it ended with, or of the first node that failed.
     """
 
-    def __init__(self, records: RequestRecords, context: RequestContext) -> None:
+    def __init__(
+        self, records: RequestRecords, context: RequestContext, door_of: Callable[[], str] | None = None
+    ) -> None:
         self._records, self._started = records, time.monotonic()
         self._span: DoorSpan | None = None
         if records.spans is not None:
@@ -98,6 +104,7 @@ class RequestRecord:
         self.context, self.account, self.work = context, RequestAccount(context), RequestWork()
         self.principal, self.status = NOBODY, _OK
         self.code: str | None = None
+        self._door_of = door_of
         self._is_identified = self._has_graph = False
         self._num_holds = 1
 
@@ -108,10 +115,6 @@ class RequestRecord:
             self.principal = NOBODY if principal is None else principal
             self._records.metrics.principals.begin(self.principal)
 
-    def enter(self, door: str) -> None:
-        """The door is known: for a route, the template of its path."""
-        self.context = self.account.context = replace(self.context, door=door)
-
     def of_run(self, options: RunOptions, listener: Listener) -> tuple[RunOptions, Listener]:
         """The options and the listener of a graph of this request; the record stays open until the graph has ended.
 
@@ -119,6 +122,7 @@ class RequestRecord:
         """
         self._num_holds += 1
         self._has_graph = True
+        self._enter()
         post = self._records.loop.call_soon_threadsafe
 
         def listen(event: Event) -> None:
@@ -162,12 +166,19 @@ class RequestRecord:
                 self._note_error(event.error)
         self.release()
 
+    def _enter(self) -> None:
+        """Note the door, which is known by now."""
+        if self._door_of is not None:
+            self.context = self.account.context = replace(self.context, door=self._door_of())
+            self._door_of = None
+
     def _note_error(self, error: BaseException) -> None:
         known = error if isinstance(error, RtlangError) else RtlangError("")
         self.code, self.status = known.code, error_facts_to_wire(known)["status"]
 
     def _end(self) -> None:
         self.identify(None)
+        self._enter()
         seconds, account, principals = time.monotonic() - self._started, self.account, self._records.metrics.principals
         for kind, worked_s in self.work.seconds.items():
             account.add_work(kind, worked_s)

@@ -13,7 +13,13 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import rtlang as rt
+from rtlang.contract.accounts import tracing
+from rtlang.contract.accounts.request_context import RequestContext
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import Generate, RequestGraph, Text
+from rtlang.contract.runs.run_options import RunOptions
 from rtlang.runtime.reports import spans
+from tests.support.programs.graph_ear import Ear
 
 
 class Api:
@@ -22,7 +28,8 @@ class Api:
     def __init__(self, provider: TracerProvider) -> None:
         self.get_tracer = provider.get_tracer
         self.set_span_in_context = trace.set_span_in_context
-        self.StatusCode = trace.StatusCode
+        for name in ("StatusCode", "SpanContext", "TraceFlags", "TraceState", "NonRecordingSpan", "SpanKind"):
+            setattr(self, name, getattr(trace, name))
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +37,7 @@ def exported() -> Iterator[tuple[rt.Runtime, InMemorySpanExporter]]:
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rtlang.runtime.runtime.runtime_spans", lambda: spans.Spans(Api(provider)))
+        patch.setattr("rtlang.runtime.runtime.runtime_spans", lambda model: spans.Spans(Api(provider), model))
         runtime = rt.Runtime()
     with runtime:
         yield runtime, exporter
@@ -59,12 +66,23 @@ def test_a_run_has_a_node_steps_and_a_compilation(exported: tuple[rt.Runtime, In
     before = time.time_ns()
     answer.run(runtime=runtime)
     after = time.time_ns()
-    [run], [node], [compiled] = (named(exporter, f"rtlang.{name}") for name in ("run", "node", "compile"))
+    [run], [compiled] = (named(exporter, f"rtlang.{name}") for name in ("run", "compile"))
+    [node] = named(exporter, "text_completion rtlang:tiny")
     assert node.parent is not None
     assert run.context is not None
     assert node.parent.span_id == run.context.span_id
     assert node.attributes is not None
-    assert node.attributes["rtlang.completion_tokens"] > 0  # type: ignore[operator]
+    assert node.attributes["gen_ai.usage.output_tokens"] > 0  # type: ignore[operator]
+    assert node.attributes["gen_ai.usage.input_tokens"] > 0  # type: ignore[operator]
+    expected = {
+        "gen_ai.operation.name": "text_completion",
+        "gen_ai.provider.name": "rtlang",
+        "gen_ai.request.model": "rtlang:tiny",
+        "gen_ai.response.model": "rtlang:tiny",
+        "gen_ai.request.max_tokens": 9,
+        "gen_ai.response.finish_reasons": ("stop",),
+    }
+    assert {name: node.attributes[name] for name in expected} == expected
     for span in (run, node, compiled, *named(exporter, "rtlang.step")):
         assert span.start_time is not None
         assert span.end_time is not None
@@ -77,14 +95,37 @@ def test_a_failure_is_an_error_with_its_code(exported: tuple[rt.Runtime, InMemor
     runtime, exporter = exported
     exporter.clear()
     broken.run(runtime=runtime, on_error="result")
-    [node] = named(exporter, "rtlang.node")
+    [node] = named(exporter, "text_completion rtlang:tiny")
     assert node.status.status_code is trace.StatusCode.ERROR
     assert node.attributes is not None
     assert node.attributes["error.type"] == "constraint"
 
 
+def test_a_run_goes_on_with_the_trace_of_its_request(exported: tuple[rt.Runtime, InMemorySpanExporter]) -> None:
+    runtime, exporter = exported
+    exporter.clear()
+    traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    context = RequestContext.of("r-1", "POST /v1/chat/completions", traceparent, "vendor=1")
+    graph = RequestGraph((Text(0, None, ("a",)), Generate(1, 0, "x", SamplingParams(max_tokens=2, n=2, seed=3))))
+    ear = Ear()
+    runtime.submit(graph, ear, RunOptions(context=context))
+    ear.end()
+    [run], [node] = named(exporter, "rtlang.run"), named(exporter, "chat rtlang:tiny")
+    assert run.parent is not None
+    assert run.context is not None
+    assert f"{run.parent.trace_id:032x}-{run.parent.span_id:016x}" == traceparent[3:52]
+    assert run.parent.is_remote
+    assert run.context.trace_state.get("vendor") == "1"
+    assert node.context is not None
+    assert node.context.trace_id == run.context.trace_id
+    assert run.attributes is not None
+    assert (run.attributes["rtlang.request_id"], run.attributes["rtlang.principal"]) == ("r-1", "local")
+    assert node.attributes is not None
+    assert (node.attributes["gen_ai.request.choice.count"], node.attributes["gen_ai.request.seed"]) == (2, 3)
+
+
 def test_without_the_package_there_are_no_spans(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spans, "find_spec", lambda name: None)
+    monkeypatch.setattr(tracing, "find_spec", lambda name: None)
     assert spans.runtime_spans() is None
     assert "opentelemetry" in sys.modules  # the package is there: only its absence was pretended
 
@@ -95,4 +136,4 @@ def test_a_provider_that_records_nothing_costs_no_listener() -> None:
     def listen(event: object) -> None:
         pass
 
-    assert found.listener(listen, 1) is listen
+    assert found.listener(listen, ()) is listen
