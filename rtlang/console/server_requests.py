@@ -54,18 +54,27 @@ class ServerAddress:
         Raises:
             ServerError: the server is not reachable, refuses the request, or answers with something else.
         """
+        try:
+            return json.loads(self.get_bytes(path, timeout_s))
+        except (ValueError, RecursionError):
+            raise ServerError(f"{self.url}{path}: the response is not JSON; is this an rtlang server?", 200) from None
+
+    def get_bytes(self, path: str, timeout_s: float = 10.0) -> bytes:
+        """The body of the answer to a GET request.
+
+        Raises:
+            ServerError: the server is not reachable, or refuses the request.
+        """
         request = urllib.request.Request(self.url + path, headers=self._headers)
         try:
             with self._opener.open(request, timeout=timeout_s) as response:
-                return json.loads(response.read(_MAX_BYTES))
+                return bytes(response.read(_MAX_BYTES))
         except urllib.error.HTTPError as error:
             message = _message(error.read(_MAX_BYTES)) or error.reason
             raise ServerError(f"{self.url}{path}: {message} (HTTP status {error.code})", error.code) from None
         except (OSError, http.client.HTTPException) as error:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error
             raise ServerError(f"{self.url}: not reachable: {reason or type(error).__name__}") from None
-        except (ValueError, RecursionError):
-            raise ServerError(f"{self.url}{path}: the response is not JSON; is this an rtlang server?", 200) from None
 
 
 def _message(body: bytes) -> str | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol
 from urllib.parse import quote
 
@@ -22,9 +22,12 @@ from rtlang.console.server_requests import ServerAddress, ServerError
 from rtlang.console.show import PIPED_WIDTH, to_json
 from rtlang.contract.process.terminal_text import terminal_text
 from rtlang.contract.service.fleet_report import plain_fleet_report
+from rtlang.contract.service.principal_loads import PrincipalLoad, largest, loads_between, read_loads
 from rtlang.contract.service.snapshot import EngineSnapshot, WatchedRequest, plain_snapshot, read_snapshot
 
 PATH = "/v1/engine/snapshot"
+Loads = Mapping[str, PrincipalLoad]
+"""By the name of the principal."""
 _BAR_WIDTH = 30
 
 
@@ -83,20 +86,28 @@ class EngineTable:
         self._server, self._num_rows, self._replica = server, num_rows, replica
         self._before: EngineSnapshot | None = None
         self._now = fetch(server, replica)
+        self._loads_before: Loads | None = None
+        self._loads = fetch_loads(server)
 
     def fetch(self) -> None:
         """See `LiveTable`."""
-        self._before = None
+        self._before = self._loads_before = None
         self._before, self._now = self._now, fetch(self._server, self._replica)
+        self._loads_before, self._loads = self._loads, fetch_loads(self._server)
 
     def plain(self) -> dict[str, Any]:
         """See `LiveTable`."""
-        return plain_snapshot(self._now)
+        return plain_snapshot(self._now) | {"principals": {name: load.to_plain() for name, load in self._loads.items()}}
 
     def view(self, notice: str = "") -> RenderableType:
         """See `LiveTable`; with rates if the last two snapshots were fetched one after the other."""
         rates = None if self._before is None else rates_between(self._before, self._now)
-        return view(self._now, rates, self._num_rows, notice)
+        return view(self._now, rates, self._num_rows, notice, self._principals())
+
+    def _principals(self) -> PrincipalRows:
+        if self._before is None or self._loads_before is None or self._now.taken_s <= self._before.taken_s:
+            return PrincipalRows(self._loads)
+        return PrincipalRows(loads_between(self._loads_before, self._loads), self._now.taken_s - self._before.taken_s)
 
 
 class FleetTable:
@@ -132,6 +143,27 @@ def fetch(server: ServerAddress, replica: str | None = None) -> EngineSnapshot:
         raise ServerError(f"{server.url}{PATH}: {error}; the server may run another version", 200) from None
 
 
+def fetch_loads(server: ServerAddress) -> Loads:
+    """The sums of each principal that the key may see, from the metrics of a server; empty if they cannot be read."""
+    try:
+        return read_loads(server.get_bytes("/metrics").decode())
+    except (ServerError, ValueError):
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class PrincipalRows:
+    """What the table shows of principals.
+
+    Attributes:
+        loads: since the start of the server, or between two readings.
+        seconds: between the two readings; None since the start.
+    """
+
+    loads: Loads = field(default_factory=dict)
+    seconds: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Rates:
     """Differences between two snapshots: per second, and the share of looked-up tokens that was cached (None if none was looked up)."""
@@ -154,15 +186,22 @@ def rates_between(before: EngineSnapshot, now: EngineSnapshot) -> Rates | None:
     )
 
 
-def view(snapshot: EngineSnapshot, rates: Rates | None, num_rows: int, notice: str = "") -> RenderableType:
+def view(
+    snapshot: EngineSnapshot,
+    rates: Rates | None,
+    num_rows: int,
+    notice: str = "",
+    rows: PrincipalRows | None = None,
+) -> RenderableType:
     """The table of a snapshot.
 
     Args:
         num_rows: maximum number of requests.
         notice: a line at the end.
+        rows: the loads of principals.
     """
     parts: list[RenderableType] = [_summary(snapshot, rates), ""]
-    principals = _principals(snapshot.requests)
+    principals = _principals(snapshot.requests, rows or PrincipalRows())
     if principals is not None:
         parts += [principals, ""]
     if num_rows and snapshot.requests:
@@ -219,34 +258,42 @@ def _bar(used: int, cached: int, count: int) -> Text:
     return Text.assemble(("#" * first, "blue"), ("=" * second, "cyan"), ("." * (_BAR_WIDTH - first - second), "dim"))
 
 
-def _principals(requests: Iterable[WatchedRequest]) -> Table | None:
-    """Requests and tokens by principal, for the requests of the snapshot; None if no principal is named."""
-    by_name: dict[str, list[WatchedRequest]] = {}
+def _principals(requests: Iterable[WatchedRequest], rows: PrincipalRows) -> Table | None:
+    """Principals by their work: requests and pages of the snapshot, and tokens, waits and work; None if no principal is named.
+
+    Tokens are per second, and waits and work seconds per second, between two readings; else they are sums since the start.
+    """
+    by_name: dict[str, list[WatchedRequest]] = {name: [] for name in rows.loads}
     for request in requests:
         by_name.setdefault(request.principal, []).append(request)
     if not set(by_name) - {""}:
         return None
-    table = _table("principal", "running", "waiting", "prompt", "cached", "generated", "pages")
-    for name, own in sorted(by_name.items(), key=lambda item: -len(item[1])):
+    unit = "" if rows.seconds is None else "/s"
+    columns = ("running", "waiting", "open", f"prompt{unit}", f"cached{unit}", f"output{unit}", "pages")
+    table = _table("principal", *columns, f"work s{unit}", "most", f"waits s{unit}", "most ")
+    loads = {name: rows.loads.get(name, PrincipalLoad()) for name in by_name}
+    for name in sorted(by_name, key=lambda each: (-loads[each].busy_s, -len(by_name[each]), each)):
+        own, load, seconds = by_name[name], loads[name], rows.seconds or 1.0
         running = sum(each.state == "running" for each in own)
-        table.add_row(terminal_text(name) or "(others)", str(running), str(len(own) - running), *_sums(own, _SUMMED))
+        table.add_row(
+            terminal_text(name) or "(others)",
+            str(running),
+            str(len(own) - running),
+            str(load.num_open),
+            *(f"{load.tokens.get(kind, 0.0) / seconds:,.0f}" for kind in ("prompt", "cached", "output")),
+            f"{sum(each.num_pages for each in own):,}",
+            f"{load.busy_s / seconds:,.2f}",
+            largest(load.work_s),
+            f"{sum(load.waits_s.values()) / seconds:,.2f}",
+            largest(load.waits_s),
+        )
     return table
 
 
-_SUMMED: tuple[Callable[[WatchedRequest], int], ...] = (
-    lambda each: each.num_prompt_tokens,
-    lambda each: each.num_cached_tokens,
-    lambda each: each.num_output_tokens,
-    lambda each: each.num_pages,
-)
-
-
-def _sums(requests: list[WatchedRequest], columns: Iterable[Callable[[WatchedRequest], int]]) -> list[str]:
-    return [f"{sum(map(column, requests)):,}" for column in columns]
-
-
 def _requests(snapshot: EngineSnapshot, num_rows: int) -> Table:
-    table = _table("request", "state", "principal", "prompt", "cached", "generated", "at most", "pages", "age s", "")
+    table = _table(
+        "request", "state", "principal", "prompt", "cached", "generated", "at most", "pages", "age s", "", "id"
+    )
     for each in snapshot.requests[:num_rows]:
         table.add_row(
             str(each.request_id),
@@ -259,6 +306,7 @@ def _requests(snapshot: EngineSnapshot, num_rows: int) -> Table:
             f"{each.num_pages:,}",
             f"{each.age_s:.1f}",
             "constrained" if each.is_constrained else "",
+            terminal_text(each.door_request_id),
         )
     hidden = snapshot.num_requests - min(num_rows, len(snapshot.requests))
     if hidden > 0:
@@ -269,5 +317,5 @@ def _requests(snapshot: EngineSnapshot, num_rows: int) -> Table:
 def _table(*columns: str) -> Table:
     table = Table(box=None, padding=(0, 1), header_style="bold", caption_justify="left")
     for name in columns:
-        table.add_column(name, justify="left" if name in ("state", "principal", "") else "right")
+        table.add_column(name, justify="left" if name in ("state", "principal", "", "id", "most", "most ") else "right")
     return table

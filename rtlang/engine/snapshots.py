@@ -170,6 +170,7 @@ def _request(request: Request, now: float) -> tuple[Any, ...]:
         request.spec.constraint is not None,
         request.spec.priority,
         now - request.arrival_time,
+        "" if (context := request.program.account.context) is None else context.request_id,
     )
 
 

@@ -110,6 +110,7 @@ class GraphRun:
         self._work = work = loop.work
         self._program = ProgramAccount(self._arrival, graph_id=graph_id)
         self._program.deadline = options.deadline
+        self._program.account.context = options.context
         self._credit = None if options.credit is None else Credit(options.credit)
         host = Host(
             runner.tokenizer,

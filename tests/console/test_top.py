@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from rtlang.__main__ import app
 from rtlang.console import top
 from rtlang.console.top import Rates, rates_between, view
+from rtlang.contract.service.principal_loads import busiest, loads_between, read_loads
 from rtlang.contract.service.snapshot import EngineSnapshot, WatchedRequest, read_snapshot
 from tests.support.programs.scripted_target import ScriptedTarget
 from tests.support.programs.snapshots import WatchedTarget, some_snapshot
@@ -25,9 +26,15 @@ def request(request_id: int, state: str = "running", principal: str = "", **fact
     return replace(defaults, **facts)  # type: ignore[arg-type]
 
 
-def shown(snapshot: EngineSnapshot, rates: Rates | None = None, num_rows: int = 20, notice: str = "") -> list[str]:
+def shown(
+    snapshot: EngineSnapshot,
+    rates: Rates | None = None,
+    num_rows: int = 20,
+    notice: str = "",
+    rows: top.PrincipalRows | None = None,
+) -> list[str]:
     output = StringIO()
-    Console(file=output, width=110, color_system=None).print(view(snapshot, rates, num_rows, notice))
+    Console(file=output, width=140, color_system=None).print(view(snapshot, rates, num_rows, notice, rows))
     return [" ".join(line.split()) for line in output.getvalue().splitlines()]
 
 
@@ -53,13 +60,40 @@ def test_requests_have_a_line_each_up_to_a_limit() -> None:
     assert not any("more" in line for line in shown(snapshot, num_rows=0))
 
 
-def test_principals_are_summed() -> None:
-    requests = (request(1, principal="a"), request(2, "waiting", "a"), request(3, principal="b\x1b"), request(4))
-    lines = shown(replace(some_snapshot(), requests=requests))
-    assert "a 1 1 80 64 10 6" in lines
-    assert "b\\x1b 1 0 40 32 5 3" in lines
-    assert "(others) 1 0 40 32 5 3" in lines
+METRICS = """
+rtlang_engine_principal_tokens_total{kind="output",principal="a"} %d
+rtlang_engine_principal_tokens_total{kind="output",principal="a",replica="2"} 10
+rtlang_engine_principal_work_seconds_total{kind="steps",principal="a"} 1.5
+rtlang_server_principal_work_seconds_total{kind="tokenize",principal="b"} %f
+rtlang_engine_principal_wait_seconds_total{cause="row",principal="b"} 4.0
+rtlang_principal_open_requests{principal="b"} 3.0
+rtlang_other_total 9
+"""
+
+
+def test_principals_have_a_line_each_the_busiest_first() -> None:
+    requests = (request(1, principal="a"), request(2, "waiting", "a"), request(3, principal="c\x1b"), request(4))
+    rows = top.PrincipalRows(read_loads(METRICS % (20, 7.0)))
+    lines = shown(replace(some_snapshot(), requests=requests), rows=rows)
+    at = next(index for index, line in enumerate(lines) if line.startswith("principal"))
+    assert lines[at + 1 : at + 5] == [
+        "b 0 0 3 0 0 0 0 7.00 tokenize 4.00 row",
+        "a 1 1 0 0 0 30 6 1.50 steps 0.00",
+        "(others) 1 0 0 0 0 0 3 0.00 0.00",
+        "c\\x1b 1 0 0 0 0 0 3 0.00 0.00",
+    ]
     assert not any(line.startswith("principal") for line in shown(replace(some_snapshot(), requests=(request(4),))))
+
+
+def test_loads_are_differences_per_second() -> None:
+    before, now = read_loads(METRICS % (20, 7.0)), read_loads(METRICS % (60, 8.0))
+    lines = shown(some_snapshot(), rows=top.PrincipalRows(loads_between(before, now), 2.0))
+    assert any(line.startswith("principal running waiting open prompt/s") for line in lines)
+    assert "b 0 0 3 0 0 0 0 0.50 tokenize 0.00" in lines
+    assert "a 0 0 0 0 0 20 0 0.00 0.00" in lines
+    assert busiest(loads_between(before, now)) == ("b", "tokenize")
+    assert busiest(loads_between(now, now)) is None
+    assert busiest(loads_between(now, before)) is None, "an engine that begins anew has done nothing"
 
 
 def test_rates_are_differences_of_one_engine() -> None:

@@ -92,6 +92,7 @@ class WatchedRequest:
         principal: who asked for it.
         num_pages: pages that it uses, shared ones included.
         age_s: seconds since it arrived.
+        door_request_id: the id of the request that it belongs to, as logs and answers have it; empty for programs in the engine's process.
     """
 
     request_id: int
@@ -105,6 +106,7 @@ class WatchedRequest:
     is_constrained: bool
     priority: int
     age_s: float
+    door_request_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

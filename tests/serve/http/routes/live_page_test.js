@@ -13,6 +13,12 @@ const tests = {
     assert.equal(page.bytes(3 * 1024 ** 3), "3 GiB");
   },
 
+  "a request has the id that its answer has"() {
+    const request = { request_id: 7, door_request_id: "abc", principal: "ana", state: "running", num_prompt_tokens: 1, num_output_tokens: 20, age_s: 1.25 };
+    assert.equal(page.requestLine(request), "abc of ana: running, 1 prompt token, 20 generated, 1.3 s");
+    assert.match(page.requestLine({ ...request, door_request_id: "", principal: "" }), /^request 7 of this process: /);
+  },
+
   "a problem in JSON has a place"() {
     assert.deepEqual(page.checkJson('{"a": 1}'), { value: { a: 1 }, problem: null });
     const cases = [
