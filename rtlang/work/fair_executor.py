@@ -46,12 +46,14 @@ class WorkFuture(Future[_T]):
         is_unwanted: whether it was cancelled, in time or not.
         waited_s: seconds from the submission of the job to its beginning; 0 before.
         seconds: CPU time of its thread; 0 before its end.
+        elsewhere: work that it had other processes do: kind, seconds, and seconds in a queue.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.is_unwanted = False
         self.waited_s = self.seconds = 0.0
+        self.elsewhere: list[tuple[WorkKind, float, float]] = []
 
     def cancel(self) -> bool:
         """See `Future.cancel`."""
@@ -159,6 +161,8 @@ class FairExecutor(Executor):
             return await asyncio.wrap_future(future)
         finally:
             note_request_work(kind, future.seconds, future.waited_s)
+            for each in tuple(future.elsewhere):
+                note_request_work(*each)
 
     @property
     def num_waiting(self) -> int:
@@ -227,6 +231,12 @@ class FairExecutor(Executor):
             self._jobs.remove(ticket)
             if self._is_over:
                 self._condition.notify_all()
+
+
+def note_work_elsewhere(kind: WorkKind, seconds: float, waited_s: float) -> None:
+    """Note work that another process has done for the job of this thread, if there is one."""
+    if _current.future is not None:
+        _current.future.elsewhere.append((kind, seconds, waited_s))
 
 
 class _Current(threading.local):

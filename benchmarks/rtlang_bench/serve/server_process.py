@@ -27,21 +27,29 @@ class ServerProcess:
     Args:
         options: further arguments of the command.
         port: 0 chooses a free one.
-        environment: further variables of its environment.
+        environment: variables besides the present ones.
+        is_json: whether its log lines are JSON.
     Raises:
         EngineDeadError: the server did not start; holds its output.
     """
 
-    def __init__(self, *options: str, port: int = 0, environment: Mapping[str, str] | None = None) -> None:
-        self._environment = environment or {}
-        self._command = [sys.executable, "-m", "rtlang", "serve", "--port", str(port), *options]
+    def __init__(
+        self,
+        *options: str,
+        port: int = 0,
+        environment: Mapping[str, str] | None = None,
+        is_json: bool = False,
+    ) -> None:
+        form = ["--log-format", "json"] if is_json else []
+        self._command = [sys.executable, "-m", "rtlang", *form, "serve", "--port", str(port), *options]
+        self._environment = dict(environment or {})
         self._lines: list[str] = []
         self._is_listening = threading.Event()
         self.url = ""
 
     def __enter__(self) -> Self:
-        path = os.pathsep.join(path for path in sys.path if path)
-        environment = {**os.environ, "PYTHONPATH": path, **self._environment}
+        paths = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        environment = os.environ | paths | self._environment
         self._process = subprocess.Popen(
             self._command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
         )
@@ -74,7 +82,7 @@ class ServerProcess:
 
     @property
     def lines(self) -> Sequence[str]:
-        """The lines that it has printed so far."""
+        """Everything that it has printed, by lines."""
         return tuple(self._lines)
 
     @property

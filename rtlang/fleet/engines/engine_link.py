@@ -30,7 +30,8 @@ from rtlang.fleet.engines.launcher import EngineHandle, Launcher
 from rtlang.fleet.engines.work_record import StallWatch
 from rtlang.fleet.messages.frames import CONTROL, FrameWriter, Message, call_channel, read_messages
 from rtlang.fleet.messages.graph_ids import stream_id_of
-from rtlang.work.fair_executor import is_unwanted
+from rtlang.work.fair_executor import is_unwanted, note_work_elsewhere
+from rtlang.work.work_account import WorkKind
 
 logger = logging.getLogger(__name__)
 
@@ -167,7 +168,7 @@ class EngineLink:
         Raises:
             EngineDeadError: it is not running.
         """
-        call: Future[Any] = Future()
+        call = _Call()
         with self._lock:
             session = self._session
             if session is None or not session.is_ready:
@@ -415,6 +416,9 @@ def _wait(calls: set[Future[Any]], timeout_s: float) -> tuple[set[Future[Any]], 
         left_s = end - time.monotonic()
         done, others = wait(calls, max(0.0, min(left_s, _POLL_S)), FIRST_COMPLETED)
         if done or left_s <= _POLL_S or not calls:
+            for call in done:
+                if isinstance(call, _Call) and call.work is not None:
+                    note_work_elsewhere(*call.work)
             return done, others
         if is_unwanted():
             raise AbortedError("the request was cancelled")
@@ -458,10 +462,19 @@ def _exit_code(handle: EngineHandle, timeout_s: float) -> int | None:
         return None
 
 
+class _Call(Future[Any]):
+    """A call of an engine. `work`: what it took there, once it has answered."""
+
+    work: tuple[WorkKind, float, float] | None = None
+
+
 def _settle(session: _Session, message: Message) -> None:
     call = session.calls.pop(message["q"], None)
     if call is None or not call.set_running_or_notify_cancel():
         return
+    if isinstance(call, _Call) and "work" in message:
+        kind, seconds, waited_s = message["work"]
+        call.work = WorkKind(kind), seconds, waited_s
     if "code" in message:
         call.set_exception(_error_of(message))
     else:

@@ -232,10 +232,14 @@ class EngineConnection:
         principal = Principal.from_plain(message.get("principal") or {})
         channel, client = call_channel(number), principal.client_id
 
-        def answer() -> None:
-            self._writer.put(self._answer(message), channel=channel, client=client)
+        kind, asked_at = _KINDS.get(message["m"].partition(".")[0], WorkKind.TOKENIZE), time.perf_counter()
 
-        kind = _KINDS.get(message["m"].partition(".")[0], WorkKind.TOKENIZE)
+        def answer() -> None:
+            waited_s, started = time.perf_counter() - asked_at, time.thread_time()
+            reply = self._answer(message)
+            reply["work"] = kind.value, time.thread_time() - started, waited_s
+            self._writer.put(reply, channel=channel, client=client)
+
         try:
             call = self._work.submit_for(
                 owner_of(principal), message.get("price", 0.0), answer, kind=kind, is_bounded=True
