@@ -71,8 +71,10 @@ class HttpConnection(H11Protocol):
         self._enter(None)
         self._stop_slow_timer()
         self._release()
-        self.app_state.pop(BODY_WRITER, None)  # a cycle of references
         super().connection_lost(exc)
+        self.app_state.pop(BODY_WRITER, None)  # this and the next are cycles of references
+        if isinstance(self.transport, _LingeringTransport):
+            self.transport.forget()
 
     def data_received(self, data: bytes) -> None:
         if self._address is None:
@@ -143,9 +145,12 @@ class HttpConnection(H11Protocol):
             self._socket.close()
             return
         self._enter("linger")
-        if self._socket.can_write_eof():  # not with TLS
-            self._socket.write_eof()
         self.flow.resume_reading()
+        if self._socket.can_write_eof():  # not with TLS
+            try:
+                self._socket.write_eof()
+            except OSError:  # the client has left
+                self._socket.abort()
 
     def _drop(self, data: bytes) -> None:
         """Count input that nobody reads."""
@@ -266,13 +271,20 @@ class _LingeringTransport:
     """The transport as uvicorn sees it: closed by the connection, which first lets the client finish."""
 
     def __init__(self, transport: asyncio.Transport, connection: HttpConnection) -> None:
-        self._transport, self._connection = transport, connection
+        self._transport = transport
+        self._connection: HttpConnection | None = connection
+        self.write = transport.write  # called for each token
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
     def close(self) -> None:
-        self._connection.close()
+        if self._connection is not None:
+            self._connection.close()
 
     def is_closing(self) -> bool:
-        return self._connection.is_lingering or self._transport.is_closing()
+        return self._transport.is_closing() or (self._connection is not None and self._connection.is_lingering)
+
+    def forget(self) -> None:
+        """Let go of the connection, which is lost."""
+        self._connection = None
