@@ -127,7 +127,7 @@ def serve_engine(
     with target:
         text = target.text_service.info
         info = TokenizerInfo(
-            settings.model, text.vocab_size, text.max_model_len, target.tool_format, target.model_identity
+            settings.model_name, text.vocab_size, text.max_model_len, target.tool_format, target.model_identity
         )
         server = Server(target, info, config, metrics=target.metrics)
 

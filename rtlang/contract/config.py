@@ -7,6 +7,7 @@ passed down explicitly; this module does not read the environment.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -14,8 +15,11 @@ from rtlang.contract.errors import ConfigError
 from rtlang.contract.process.peer_address import check_peers
 
 EMBEDDED_MODEL = "rtlang:tiny"
+MAX_NAME_LENGTH = 200
+"""Maximum of a name of the model for clients, in characters."""
 MAX_SECONDS = 1e6
 """Maximum of every setting in seconds: longer timeouts overflow the clocks of some platforms."""
+_HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(@[\w./-]+)?", re.ASCII)
 MAX_TARGET_GAP_MS = 1e9
 """Maximum of `target_gap_ms`, which bounds nothing."""
 
@@ -229,6 +233,16 @@ class RuntimeConfig:
             )
 
     @property
+    def model_name(self) -> str:
+        """The name of the model for clients, never a path: `owner/name` on a hub, else the name of its directory."""
+        folders = os.path.abspath(os.path.expanduser(self.model)).split(os.sep)
+        if _HUB_NAME.fullmatch(self.model) and not os.path.exists(self.model):
+            return self.model.partition("@")[0]
+        if len(folders) > 2 and folders[-2] == "snapshots" and folders[-3].startswith("models--"):  # the cache of a hub
+            return folders[-3].removeprefix("models--").replace("--", "/", 1)
+        return EMBEDDED_MODEL if self.model == EMBEDDED_MODEL else folders[-1] or "model"
+
+    @property
     def row_limit(self) -> int:
         """`max_rows` or its default."""
         return self.max_rows or (256 if self.device == "cpu" else 64)
@@ -263,6 +277,11 @@ class ServeConfig:
     )
     allow_public: bool = _setting(False, "allow a non-loopback address without a key")
     allowed_origins: tuple[str, ...] = _setting((), "browser origins that may connect, in addition to loopback origins")
+    served_model_name: tuple[str, ...] = _setting(
+        (),
+        "names of the model for HTTP clients; answers have the first; default: owner/name of a model on a hub, else the name of its "
+        "directory",
+    )
     max_connections: int = _setting(1024, "maximum number of open WebSocket connections")
     max_connections_per_principal: int | None = _setting(
         None,
@@ -270,6 +289,11 @@ class ServeConfig:
         "max_connections if several have keys",
     )
     max_streams: int = _setting(256, "maximum number of open streams per connection")
+    max_streams_per_principal: int | None = _setting(
+        None,
+        "maximum number of unfinished graphs of one principal without a limit of its own, over WebSocket and HTTP together; default: no "
+        "limit",
+    )
     max_frame_bytes: int = _setting(4 << 20, "maximum size of a message from a client, in bytes")
     max_sockets: int = _setting(4096, "maximum number of open connections of all kinds; more are closed at once")
     max_sockets_per_address: int | None = _setting(
@@ -317,7 +341,25 @@ class ServeConfig:
             self, 1, "max_connections", "max_streams", "max_frame_bytes", "send_buffer_bytes", "resume_buffer_bytes"
         )
         _at_least(self, 0, "max_detached")
-        _at_least(self, 1, "max_sockets", "max_sockets_per_address", "max_connections_per_principal")
+        _at_least(
+            self,
+            1,
+            "max_sockets",
+            "max_sockets_per_address",
+            "max_connections_per_principal",
+            "max_streams_per_principal",
+        )
+        names = self.served_model_name
+        is_usable = isinstance(names, tuple) and all(
+            isinstance(each, str) and each.isprintable() and len(each.strip()) > 0 and len(each) <= MAX_NAME_LENGTH
+            for each in names
+        )
+        if not is_usable or len(set(names)) < len(names):
+            raise ConfigError(
+                "served_model_name",
+                names,
+                f"expected different printable names of at most {MAX_NAME_LENGTH} characters",
+            )
         _seconds(self, "tls_handshake_timeout_s")
         _seconds(self, "hello_timeout_s", "request_timeout_s", "keep_alive_s", "slow_timeout_s", "drain_timeout_s")
         for name in ("tls_key", "tls_client_ca"):

@@ -87,9 +87,20 @@ class Admission:
         return len(self._accounts)
 
     def open(self, principal: Principal) -> None:
-        """Start counting a graph of a principal."""
+        """Start counting a graph of a principal.
+
+        Raises:
+            OverloadError: the principal has as many as it may.
+        """
+        name, limit = principal.name, principal.limits.max_streams
         with self._lock:
-            self._accounts.setdefault(principal.name, _Account()).num_shares += 1
+            account = self._accounts.setdefault(name, _Account())
+            if limit is not None and account.num_shares >= limit:
+                raise OverloadError(
+                    f"{name} has {account.num_shares} unfinished graphs; at most max_streams = {limit} are allowed",
+                    RETRY_AFTER_S,
+                )
+            account.num_shares += 1
 
     def close(self, principal: Principal) -> None:
         """Stop counting a graph of a principal."""

@@ -139,7 +139,7 @@ class Runtime:
         self._telemetry = Telemetry(self.metrics)
         self._spans = runtime_spans(self.config.model)
         self.stall_listeners: list[Callable[[Stall], None]] = []
-        self._snapshots = SnapshotTaker(self.config.model, self._decode)
+        self._snapshots = SnapshotTaker(self.config.model_name, self._decode)
         self._traces: tuple[Trace, ...] = ()
         self.cache_service = PrincipalCache(  # for the clients of a server
             self._running_loop, lambda: self.text_service, self._decode, lambda: self._is_broken

@@ -120,7 +120,7 @@ class Server:
         self._hurry = asyncio.Event()
         server_info = ServerInfo(
             epoch=secrets.token_hex(8),
-            models=() if self._tokenizer_info is None else (asdict(self._tokenizer_info),),
+            models=self._models(),
             limits=self._limits(),
             caps=(
                 *(ability.value for ability in CAPS if ability in abilities_of(self._target)),
@@ -197,6 +197,12 @@ class Server:
         listener.setblocking(False)
         self._port = listener.getsockname()[1]
         return listener
+
+    def _models(self) -> tuple[dict[str, Any], ...]:
+        if self._tokenizer_info is None:
+            return ()
+        name = next(iter(self.config.served_model_name), self._tokenizer_info.model)
+        return (asdict(self._tokenizer_info) | {"model": name},)
 
     def _limits(self) -> dict[str, int]:
         config = self.config

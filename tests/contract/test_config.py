@@ -97,3 +97,33 @@ def test_an_empty_key_is_no_key(key: str) -> None:
 def test_a_path_is_taken_as_text() -> None:
     config = RuntimeConfig(model=Path("models") / "a", cache_dir=Path("c"))  # type: ignore[arg-type]
     assert (config.model, config.cache_dir) == (str(Path("models") / "a"), "c")
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("rtlang:tiny", "rtlang:tiny"),
+        ("owner/name", "owner/name"),
+        ("owner/name@refs/pr/1", "owner/name"),
+        ("/data/models/my-model", "my-model"),
+        ("/data/models/my-model/", "my-model"),
+        ("~/my-model", "my-model"),
+        ("./my-model", "my-model"),
+        ("/cache/models--owner--my--model/snapshots/0123abc", "owner/my--model"),
+        ("/", "model"),
+    ],
+)
+def test_the_name_of_a_model_is_no_path(model: str, name: str) -> None:
+    assert RuntimeConfig(model=model).model_name == name
+
+
+def test_a_folder_that_looks_like_a_hub_name_has_its_own_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "models" / "small").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert RuntimeConfig(model="models/small").model_name == "small"
+
+
+@pytest.mark.parametrize("names", [("",), (" ",), ("a", "a"), ("a\nb",), ("x" * 201,), (3,), ["a"], "a"])
+def test_wrong_names_of_a_served_model_are_refused(names: Any) -> None:
+    with pytest.raises(ConfigError, match="served_model_name"):
+        ServeConfig(served_model_name=names)

@@ -35,6 +35,7 @@ class PrincipalLimits:
         max_output_tokens: the sum of `max_tokens` over unfinished requests.
         max_detached: graphs that run without a connection, to be resumed.
         max_connections: open WebSocket connections.
+        max_streams: unfinished graphs, over WebSocket and HTTP together.
         tokens_per_minute: computed tokens (prompt tokens that were not cached, and generated tokens), as a refilling bucket that holds
             one minute.
         compile_seconds_per_minute: seconds of compiling constraints, as a refilling bucket that holds one minute.
@@ -47,6 +48,7 @@ class PrincipalLimits:
     max_output_tokens: int | None = None
     max_detached: int | None = None
     max_connections: int | None = None
+    max_streams: int | None = None
     tokens_per_minute: int | None = None
     compile_seconds_per_minute: float | None = None
 
@@ -115,7 +117,12 @@ class Principal:
     def in_engine(self) -> Principal:
         """The principal without the limits that are checked before its graphs reach the engine's process."""
         limits = replace(
-            self.limits, max_places=None, max_prompt_bytes=None, max_output_tokens=None, tokens_per_minute=None
+            self.limits,
+            max_places=None,
+            max_prompt_bytes=None,
+            max_output_tokens=None,
+            max_streams=None,
+            tokens_per_minute=None,
         )
         return replace(self, limits=limits)
 

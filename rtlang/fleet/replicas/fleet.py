@@ -210,7 +210,7 @@ class Fleet(EngineTarget):
         with self._lock:
             replicas = tuple(self._report(name, now) for name in self._links)
             num_placed = sum(each.num_programs for each in replicas)
-            return FleetReport(self.config.model, len(self._runs), len(self._runs) - num_placed, replicas)
+            return FleetReport(self.config.model_name, len(self._runs), len(self._runs) - num_placed, replicas)
 
     def on_ready(self, link: EngineLink) -> None:
         """See `LinkOwner.on_ready`."""

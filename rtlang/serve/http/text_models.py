@@ -28,22 +28,24 @@ _MAX_PROMPT_END = 64
 
 
 def model_names(service: StreamService) -> list[str]:
-    """The names of the served models; empty if the server does not know them."""
-    return [str(model["model"]) for model in service.server_info.models]
+    """The names of the served model; empty if the server does not know them. The first one is that of answers."""
+    return list(service.config.served_model_name) or [str(model["model"]) for model in service.server_info.models]
 
 
-def served_model(service: StreamService, asked: str | None) -> str:
+def served_model(service: StreamService, asked: object) -> str:
     """The name of the model that a request gets.
 
     Raises:
+        ParameterError: the name is no text.
         HttpError: there is no model of this name (404).
     """
     names = model_names(service)
-    if asked is None or asked == ANY_MODEL or not names:
-        return asked or (names[0] if names else ANY_MODEL)
-    for name in names:
-        if asked in (name, name.rstrip("/").rpartition("/")[2]):
-            return asked
+    if asked is not None and not isinstance(asked, str):
+        raise ParameterError("model", asked, "expected a string")
+    if not names:
+        return asked or ANY_MODEL
+    if asked is None or asked == ANY_MODEL or any(asked in (name, name.rpartition("/")[2]) for name in names):
+        return names[0]
     raise HttpError(
         404,
         f"model = {asked[:200]!r}: expected {' or '.join(map(repr, names))}",

@@ -60,6 +60,7 @@ class KeyTable:
 
     def __init__(self, config: ServeConfig) -> None:
         self._path, self._text, self._api_key = config.keys_file, config.keys, config.api_key
+        self._max_streams = config.max_streams_per_principal
         self._is_open = self._path is None and self._text is None and self._api_key is None
         self._stamp: tuple[int, int, int] | None = None
         self._by_digest: dict[str, Principal] = {}
@@ -79,7 +80,7 @@ class KeyTable:
     def principal_of(self, key: str | None, client: str = "") -> Principal | None:
         """The principal of a key, with `client` as its client; None for an unknown key. Takes the same time for every unknown key."""
         if self._is_open:
-            return replace(LOCAL, client=client)
+            return replace(self._with_defaults(LOCAL), client=client)
         given, found = digest_of(key or ""), None
         for digest, principal in self._by_digest.items():
             if hmac.compare_digest(given, digest):
@@ -116,8 +117,15 @@ class KeyTable:
             entries |= _parsed("keys", "...", self._text)
         if self._api_key is not None:
             entries[digest_of(self._api_key)] = Principal("default")
+        entries = {digest: self._with_defaults(principal) for digest, principal in entries.items()}
         self._by_digest = entries
         self._by_name = {principal.name: principal for principal in entries.values()}
+
+    def _with_defaults(self, principal: Principal) -> Principal:
+        """A principal with the limits of the server where it has none of its own."""
+        if self._max_streams is None or principal.limits.max_streams is not None:
+            return principal
+        return replace(principal, limits=replace(principal.limits, max_streams=self._max_streams))
 
 
 def _stamp(path: str) -> tuple[int, int, int] | None:

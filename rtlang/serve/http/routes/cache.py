@@ -39,6 +39,7 @@ from rtlang.serve.http.errors import HttpError, described_error, response_of
 from rtlang.serve.http.graph_stream import events_of
 from rtlang.serve.http.routes.tokens import text_service
 from rtlang.serve.http.sse import CLIENT_CLOSED, unless_disconnected
+from rtlang.serve.http.text_models import served_model
 from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.openai.fields import SALTS, FieldTable, read_bool, read_cache_salt, read_list
 from rtlang.serve.openai.messages import read_messages
@@ -89,6 +90,7 @@ def routes(service: StreamService) -> list[Route]:
 
     async def explain(request: Request) -> Response:
         given = _EXPLAIN.given(await read_map(request, service))
+        served_model(service, given.get("model"))
         principal = _salted(principal_of(request), given)
         async with place(principal):
             parts = await _parts(service, given, request)
@@ -97,6 +99,7 @@ def routes(service: StreamService) -> list[Route]:
 
     async def pin(request: Request) -> Response:
         given = _PIN.given(await read_map(request, service))
+        served_model(service, given.get("model"))
         principal = _salted(principal_of(request), given)
         ttl_s, computes = checked_ttl_s(given.get("ttl_s", DEFAULT_TTL_S)), read_bool(given, "computes", True)
         async with place(principal):

@@ -135,15 +135,15 @@ class _OpenAiRoutes:
         return Heading(f"{prefix}-{request_id() or secrets.token_hex(12)}", int(time.time()), name)
 
     def _described(self, name: str) -> dict[str, Any]:
-        model = next(each for each in self._service.server_info.models if each["model"] == name)
+        names, models = model_names(self._service), self._service.server_info.models
         return {
             "id": name,
             "object": "model",
             "created": self._started,
             "owned_by": "rtlang",
-            "root": name,
+            "root": names[0],
             "parent": None,
-            "max_model_len": model.get("max_model_len"),
+            "max_model_len": models[0].get("max_model_len") if models else None,
         }
 
 

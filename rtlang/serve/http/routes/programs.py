@@ -34,6 +34,7 @@ from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError, draining_error
 from rtlang.serve.http.graph_stream import EventBuffer
 from rtlang.serve.http.sse import CLIENT_CLOSED, SseResponse, sse_event, unless_disconnected
+from rtlang.serve.http.text_models import served_model
 from rtlang.serve.json_parts import json_text
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_int, read_list
 from rtlang.serve.resumable import ResumableStream, cancel
@@ -84,6 +85,7 @@ def routes(service: StreamService) -> list[Route]:
         if last:
             return resume(request, last)
         given = _FIELDS.given(await read_map(request, service))
+        served_model(service, given.get("model"))
         detach_ms = read_int(given, "detach_ms", 1, MAX_DETACH_MS)
         is_stream = read_bool(given, "stream", True)
         if service.is_draining:

@@ -23,6 +23,7 @@ from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError
+from rtlang.serve.http.text_models import served_model
 from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_id_lists
 from rtlang.serve.openai.messages import read_messages
@@ -60,6 +61,7 @@ def routes(service: StreamService) -> list[Route]:
 
     async def tokenize(request: Request) -> Response:
         given = _TOKENIZE.given(await read_map(request, service))
+        served_model(service, given.get("model"))
         texts = await text_service(service, request)
         prompt = given.get("prompt")
         tool_format = service.target.tool_format
@@ -91,6 +93,7 @@ def routes(service: StreamService) -> list[Route]:
 
     async def detokenize(request: Request) -> Response:
         given = _DETOKENIZE.given(await read_map(request, service))
+        served_model(service, given.get("model"))
         texts = await text_service(service, request)
         size = texts.info.vocab_size
         hides_special = read_bool(given, "skip_special_tokens", True)

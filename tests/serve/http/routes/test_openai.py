@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,6 +24,7 @@ from rtlang.serve.server import TokenizerInfo, running_server
 from tests.support.servers.http_client import HttpClient
 from tests.support.servers.openai_models import calls_of, joined_chunks, read_chat, read_completion
 from tests.support.servers.serving import serving
+from tests.support.servers.wire_client import WireClient
 from tests.support.waiting import wait_until
 
 MESSAGES: list[Any] = [{"role": "user", "content": "Hi"}]
@@ -61,8 +65,73 @@ def test_models_are_listed(client: OpenAI) -> None:
 
 
 @pytest.mark.parametrize("name", ["models/rtlang:tiny", "rtlang:tiny", "default"])
-def test_a_model_has_names(client: OpenAI, name: str) -> None:
-    assert client.completions.create(model=name, prompt="Once", max_tokens=1).model == name
+def test_a_model_has_names_and_answers_have_its_own(client: OpenAI, name: str) -> None:
+    assert client.completions.create(model=name, prompt="Once", max_tokens=1).model == "models/rtlang:tiny"
+
+
+def test_aliases_are_listed_and_answers_have_the_first() -> None:
+    config = ServeConfig(port=0, served_model_name=("gpt-4o", "team/small"))
+    with rt.Runtime() as runtime:
+        info = TokenizerInfo(runtime.config.model_name, 2048, 1024, runtime.tool_format)
+        with (
+            running_server(runtime, config, info) as url,
+            OpenAI(base_url=url.replace("ws", "http", 1) + "/v1", api_key="x") as own,
+        ):
+            models = own.models.list().data
+            assert [(model.id, model.root) for model in models] == [("gpt-4o", "gpt-4o"), ("team/small", "gpt-4o")]  # type: ignore[attr-defined]
+            assert own.models.retrieve("team/small").id == "team/small"
+            plain = HttpClient(url)
+            bodies: dict[str, dict[str, Any]] = {
+                "/v1/chat/completions": {"messages": MESSAGES, "max_tokens": 1},
+                "/v1/completions": {"prompt": "Once", "max_tokens": 1},
+                "/v1/responses": {"input": "Hi", "max_output_tokens": 1},
+            }
+            for path, body in bodies.items():
+                for name in ("gpt-4o", "team/small", "small", "default"):
+                    assert plain.post(path, body | {"model": name}).json["model"] == "gpt-4o"
+                assert plain.post(path, body).json["model"] == "gpt-4o"
+            graph = {"nodes": [{"id": 0, "parent": None, "kind": "text", "parts": ["x"]}]}
+            bodies |= {
+                "/tokenize": {"prompt": "x"},
+                "/detokenize": {"tokens": [5]},
+                "/v1/cache/explain": {"prompt": "x"},
+                "/v1/programs": {"graph": graph, "stream": False},
+            }
+            for path, body in bodies.items():
+                answer = plain.post(path, body | {"model": "rtlang:tiny"})
+                error = answer.json["error"]
+                assert (answer.status, error["code"], error["param"]) == (404, "model_not_found", "model"), path
+                assert plain.post(path, body | {"model": 3}).json["error"]["param"] == "model"
+
+
+def test_no_answer_has_the_path_of_the_model(tmp_path: Path) -> None:
+    secret = tmp_path / "secret place" / "my-model"
+    shutil.copytree(str(resources.files("rtlang.tiny")), secret)
+    with rt.Runtime(str(secret)) as runtime:
+        info = TokenizerInfo(runtime.config.model_name, 2048, 1024, runtime.tool_format)
+        with running_server(runtime, ServeConfig(port=0), info) as url:
+            client = HttpClient(url)
+            found = client.post("/v1/completions", {"prompt": "x", "max_tokens": 1, "model": "my-model"})
+            assert found.json["model"] == "my-model"
+            wrong = client.post("/v1/completions", {"prompt": "x", "model": str(secret)})
+            assert wrong.status == 404
+            assert wrong.json["error"]["message"].endswith("expected 'my-model'")
+            paths = (
+                "/v1/models",
+                "/version",
+                "/server_info",
+                "/get_model_info",
+                "/v1/engine/snapshot",
+                "/tokenizer_info",
+                "/metrics",
+                "/ready",
+            )
+            for path in paths:
+                answer = client.get(path)
+                assert answer.status == 200, path
+                assert b"secret" not in answer.body, path
+            with WireClient(url) as wire:
+                assert "secret" not in str(wire.greet())
 
 
 def test_an_unknown_model_is_not_found(client: OpenAI) -> None:
