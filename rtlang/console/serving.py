@@ -28,7 +28,7 @@ from rtlang.fleet.engines.engine_target import EngineTarget
 from rtlang.fleet.replicas.fleet import Fleet
 from rtlang.fleet.replicas.process_fleet import ProcessFleet
 from rtlang.fleet.replicas.scaling import Scaling
-from rtlang.serve.server import Server, TokenizerInfo
+from rtlang.serve.server import Server, TokenizerInfo, check_settings
 
 if TYPE_CHECKING:
     from rtlang.runtime.runtime import Runtime
@@ -112,6 +112,7 @@ def serve_engine(
     Raises:
         ModelLoadError, ConfigError: the model cannot be loaded, or the server cannot listen, with these settings.
     """
+    check_settings(config)
     runs_processes = choice is not None and choice.runs_processes
     if runs_processes:
         signal.signal(signal.SIGUSR1, _refuse_update)

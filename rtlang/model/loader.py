@@ -84,9 +84,9 @@ def load_model(
     if group is not None and accelerator is None and not is_native and not are_mapped(files, dtype):
         needed += _weight_bytes(config, directory, model_config, files)  # ranks load the whole model, one after another
     free = system_resources.free_bytes() if accelerator is None else accelerator.free_bytes()
-    summary = f"the weights need {system_resources.show_bytes(needed)} of memory, but only {system_resources.show_bytes(free)} is free"
     if needed > free:
-        raise ModelLoadError(str(directory), summary)
+        raise ModelLoadError(str(directory), _shortage(needed, free))
+    summary = f"{system_resources.show_bytes(needed)} of weights, {system_resources.show_bytes(free)} of memory free"
     logger.info("loading %s as %s: %s", directory, dtype, summary)
     if model_config.is_multimodal:
         logger.warning(
@@ -200,10 +200,14 @@ def _fetched_weights(config: RuntimeConfig, directory: Path, model_config: Model
             needed = transformers_bytes(directory, dtype, config.tensor_parallel)
         free = system_resources.free_bytes()
         if config.device == "cpu" and needed > free:
-            shown = (system_resources.show_bytes(each) for each in (needed, free))
-            raise ModelLoadError(config.model, "the weights need {} of memory, but only {} is free".format(*shown))
+            raise ModelLoadError(config.model, _shortage(needed, free))
         download_weights(name, directory)
     return weight_files(directory)
+
+
+def _shortage(needed: int, free: int) -> str:
+    shown = system_resources.show_bytes
+    return f"the weights need {shown(needed)} of memory, but only {shown(free)} is free"
 
 
 class _Progress:

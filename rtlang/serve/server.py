@@ -38,6 +38,7 @@ from rtlang.serve.http.app import create_app
 from rtlang.serve.http.errors import error_body
 from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.network.http_connection import HttpConnection
+from rtlang.serve.network.key_table import KeyTable
 from rtlang.serve.network.socket_counts import SocketCounts
 from rtlang.serve.network.tls import tls_context
 from rtlang.serve.service import StreamService
@@ -65,6 +66,17 @@ class TokenizerInfo:
     max_model_len: int | None = None
     tool_format: str | None = None
     identity: str | None = None
+
+
+def check_settings(config: ServeConfig) -> None:
+    """Check the keys, the certificates and the address of a server, which the server reads as it starts: before a model is loaded for it.
+
+    Raises:
+        ConfigError: a server cannot start with them; names the field.
+    """
+    KeyTable(config)
+    tls_context(config)
+    _listening_socket(config).close()
 
 
 class Server:
@@ -114,7 +126,8 @@ class Server:
             ConfigError: the server cannot listen on the address; names host or port.
         """
         tls = tls_context(self.config)
-        listener = self._listen()
+        listener = _listening_socket(self.config)
+        self._port = listener.getsockname()[1]
         loop = self._loop = asyncio.get_running_loop()
         stop = self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -177,27 +190,6 @@ class Server:
             with contextlib.suppress(RuntimeError):  # the loop is closed: the server has stopped
                 loop.call_soon_threadsafe(stop.set)
 
-    def _listen(self) -> socket.socket:
-        host, port = self.config.host, self.config.port
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        # asyncio disables Nagle's algorithm (40 ms on every second small write) only if the protocol number is TCP.
-        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((host, port))
-            listener.listen(_BACKLOG)
-        except OSError as error:
-            listener.close()
-            if error.errno in (errno.EADDRINUSE, errno.EACCES):
-                reason = "in use" if error.errno == errno.EADDRINUSE else "not permitted for this user"
-                raise ConfigError(
-                    "port", port, f"{host}:{port} is {reason}; use another port, or 0 for any free one"
-                ) from None
-            raise ConfigError("host", host, f"not an address of this machine ({error})") from None
-        listener.setblocking(False)
-        self._port = listener.getsockname()[1]
-        return listener
-
     def _models(self) -> tuple[dict[str, Any], ...]:
         if self._tokenizer_info is None:
             return ()
@@ -234,6 +226,27 @@ class Server:
             task.cancel()
         if not service.idle.is_set():
             logger.warning("cancelling graphs still running after drain_timeout_s = %g s", timeout_s)
+
+
+def _listening_socket(config: ServeConfig) -> socket.socket:
+    host, port = config.host, config.port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio disables Nagle's algorithm (40 ms on every second small write) only if the protocol number is TCP.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        if error.errno in (errno.EADDRINUSE, errno.EACCES):
+            reason = "in use" if error.errno == errno.EADDRINUSE else "not permitted for this user"
+            raise ConfigError(
+                "port", port, f"{host}:{port} is {reason}; use another port, or 0 for any free one"
+            ) from None
+        raise ConfigError("host", host, f"not an address of this machine ({error})") from None
+    listener.setblocking(False)
+    return listener
 
 
 def _error_body(status: int, message: str, code: str) -> bytes:

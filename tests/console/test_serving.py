@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rtlang.console import serving
 from rtlang.console.serving import FleetChoice, serve_while_alive
 from rtlang.contract.config import RuntimeConfig, ServeConfig
-from rtlang.contract.errors import ModelLoadError
+from rtlang.contract.errors import ConfigError, ModelLoadError
 from rtlang.fleet.host.engine_host import EngineHost
 from rtlang.fleet.replicas.fleet import Fleet
 from tests.support.programs.scripted_target import ScriptedTarget
@@ -112,3 +115,31 @@ def test_a_server_whose_fleet_was_stopped_has_not_failed(
     assert serving.serve_engine(RuntimeConfig(), ServeConfig(), in_process=False, stall_timeout_s=9.0, choice=choice)
     assert "the fleet was stopped; the server ends" in capsys.readouterr().out
     host.close()
+
+
+def test_wrong_settings_of_the_server_are_told_before_a_model_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(*_: object, **__: object) -> None:
+        raise AssertionError("a model is loaded")
+
+    monkeypatch.setattr(serving, "EngineProcess", load)
+    monkeypatch.setattr(serving, "started", load)
+    keys = tmp_path / "keys.toml"
+    keys.write_text("[[keys]]\nname = 3")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        wrong: dict[str, dict[str, Any]] = {
+            "port": {"port": port},
+            "keys_file": {"keys_file": str(tmp_path / "none.toml")},
+            "keys_file, entry 1, sha256": {"keys_file": str(keys)},
+            "tls_certificate": {"tls_certificate": str(tmp_path / "none.pem")},
+            "host": {"host": "192.0.2.1", "allow_public": True},
+        }
+        for field, settings in wrong.items():
+            for in_process in (False, True):
+                config = ServeConfig(**{"port": 0} | settings)
+                with pytest.raises(ConfigError) as refused:
+                    serving.serve_engine(RuntimeConfig(), config, in_process=in_process, stall_timeout_s=1.0)
+                assert refused.value.field == field
+                assert "\n" not in str(refused.value)

@@ -231,7 +231,8 @@ def test_the_bytes_needed_and_free_are_said_before_loading(
         load_model(config)
     first = caplog.messages[0]
     needed = system_resources.show_bytes(weight_bytes(config))
-    assert f"the weights need {needed} of memory, but only 3 GiB is free" in first
+    assert f"{needed} of weights, 3 GiB of memory free" in first
+    assert "only" not in first
     assert "loaded" in caplog.messages[-1]
 
 

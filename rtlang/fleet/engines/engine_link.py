@@ -278,7 +278,8 @@ class EngineLink:
                 continue
             self._num_deaths += 1
             pause_s = min(FIRST_PAUSE_S * 2 ** (self._num_deaths - 1), MAX_PAUSE_S)
-            logger.error("%s: %s; starting another in %g s", self.name, self.error or f"its process {end}", pause_s)
+            reason = f"its process {end}" if self.error is None else f"it did not start: {self.error}"
+            logger.error("%s: %s; starting another in %g s", self.name, reason, pause_s)
             self._is_closing.wait(pause_s)
         self.state = EngineState.DEAD
         self._owner.on_end(self)

@@ -346,14 +346,17 @@ class EngineTarget:
                 self._first_error = link.error
         deliver_all(failed)
         self._update_state()
-        if self._first_error is not None:
+        if self._first_error is not None:  # `start` raises it: no other engine shall follow
+            for each in list(self._links.values()):
+                each.close()
             self._is_started.set()
         return blames_graph
 
     def on_end(self, link: EngineLink) -> None:
         """See `LinkOwner.on_end`."""
         self._update_state()
-        if self._state is EngineState.DEAD and not (self._is_closing.is_set() or self.was_stopped):
+        is_expected = self._is_closing.is_set() or self.was_stopped or self._first_error is not None
+        if self._state is EngineState.DEAD and not is_expected:
             self.end_reason = f"the engine has stopped: {link.error}"
             logger.critical("no engine is left: %s", link.error)
             self._stop(EngineDeadError(self.end_reason))

@@ -144,7 +144,8 @@ def _read(path: str) -> str:
             raise ConfigError("keys_file", path, f"expected at most {MAX_FILE_BYTES} bytes")
         return data.decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError("keys_file", path, f"cannot be read: {error}") from None
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise ConfigError("keys_file", path, f"cannot be read: {reason}") from None
 
 
 def _parsed(source: str, shown: str, text: str) -> dict[str, Principal]:

@@ -258,6 +258,7 @@ def test_a_full_queue_and_a_large_extension_are_refused_as_in_this_process(
     assert [kind for kind, _, _ in refusals] == [OverloadError, GraphError]
 
 
-def test_a_model_that_cannot_be_loaded_is_reported_by_start() -> None:
+def test_a_model_that_cannot_be_loaded_is_reported_by_start_alone(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(ModelLoadError):
         EngineProcess(RuntimeConfig(model="/nowhere")).start()
+    assert not caplog.messages, "no other engine is started, and `start` says why"
