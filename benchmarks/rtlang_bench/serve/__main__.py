@@ -25,6 +25,9 @@ def bench_serve(
     only: Annotated[
         str, typer.Option(help="Comma-separated names of classes, such as bombs or held_by_extensions.")
     ] = "",
+    vllm_python: Annotated[
+        str | None, typer.Option(help="Python of an environment with vLLM: also compare with vllm serve.")
+    ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures to this file as JSON.")] = None,
 ) -> None:
     """Measure the promises of a server: one line per figure with its name, value, bound, and whether the bound is met.
@@ -37,10 +40,12 @@ def bench_serve(
         chosen = [name for each in only.split(",") if (name := each.strip())]
         if unknown := [name for name in chosen if name not in run.CLASSES]:
             raise CommandError(f"--only {unknown[0]}: allowed are {', '.join(run.CLASSES)}")
+        if run.AGAINST_VLLM in chosen and vllm_python is None:
+            raise CommandError(f"--only {run.AGAINST_VLLM} needs --vllm-python")
         sizes = run.QUICK if quick else run.Sizes()
         found = []
         with progress() as tell:
-            for figure in run.measure(RuntimeConfig(**settings), sizes, tell, chosen):
+            for figure in run.measure(RuntimeConfig(**settings), sizes, tell, chosen, vllm_python):
                 found.append(figure)
                 typer.echo(str(figure))
                 sys.stdout.flush()

@@ -10,6 +10,7 @@ from functools import partial
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import RtlangError
 from rtlang_bench.figure import Figure
+from rtlang_bench.frontend import comparison, frontend_figures
 from rtlang_bench.serve import engine_figures, fault_figures, load_figures
 from rtlang_bench.serve.server_process import ServerProcess
 from rtlang_bench.serve.thread_attacks import ATTACKS
@@ -26,6 +27,9 @@ class Sizes:
         num_bombs: hostile constraints; None for all.
         num_schemas: distinct schemas.
         num_places, num_detached: of the floods.
+        num_frontend_streams, num_frontend_tokens: streams of an engine without a model.
+        num_readers: of the snapshot feed.
+        vllm_cases: loads of the comparison with vLLM.
         attacks: on the two threads that serve everybody.
         floods: of one client.
     """
@@ -37,18 +41,25 @@ class Sizes:
     num_schemas: int = 400
     num_places: int = 20_000
     num_detached: int = 2_000
+    num_frontend_streams: int = 2000
+    num_frontend_tokens: int = 20
+    num_readers: int = 200
+    vllm_cases: tuple[comparison.Case, ...] = comparison.CASES
     attacks: tuple[str, ...] = tuple(ATTACKS)
     floods: tuple[str, ...] = load_figures.FLOODS
 
 
-QUICK = Sizes(20, 8, 0.5, 6, 10, 1000, 20, ("stop_patterns",))
+QUICK = Sizes(20, 8, 0.5, 6, 10, 1000, 20, 20, 4, 5, comparison.QUICK_CASES, ("stop_patterns",))
 
 
+AGAINST_VLLM = "against_vllm"
 ENGINE_PARTS = ("cancel", "batch_shape", "over_commit", "texts", "faults")
-SERVER_PARTS = ("kill", "streams", "never_reading", "bombs", "threads", "schemas", "floods")
+FRONTEND_PARTS = ("frontend", AGAINST_VLLM)
+SERVER_PARTS = ("kill", "streams", "feed", "never_reading", "bombs", "threads", "schemas", "floods")
 """Names of the parts that need a server; each gets one of its own."""
 CLASSES = (
     *ENGINE_PARTS,
+    *FRONTEND_PARTS,
     *SERVER_PARTS,
     *(f"held_by_{name}" for name in ATTACKS),
     *(f"flood_of_{name}" for name in load_figures.FLOODS),
@@ -57,7 +68,11 @@ CLASSES = (
 
 
 def measure(
-    config: RuntimeConfig, sizes: Sizes, tell: Callable[[str], None], only: Collection[str] = ()
+    config: RuntimeConfig,
+    sizes: Sizes,
+    tell: Callable[[str], None],
+    only: Collection[str] = (),
+    vllm_python: str | None = None,
 ) -> Iterator[Figure]:
     """All figures, each as soon as it is known.
 
@@ -65,9 +80,14 @@ def measure(
         config: settings of the runtimes in this process; its model is served.
         tell: called with the name of each part when it begins.
         only: names of `CLASSES`; empty for all.
+        vllm_python: the Python of an environment with vLLM; None to leave the comparison out.
     """
     sizes, chosen = _limited(sizes, only)
     for name, part in _engine_parts(config):
+        if name in chosen:
+            tell(name)
+            yield from _guarded(name, part)
+    for name, part in _frontend_parts(sizes, tell, vllm_python):
         if name in chosen:
             tell(name)
             yield from _guarded(name, part)
@@ -80,7 +100,7 @@ def measure(
 def _limited(sizes: Sizes, only: Collection[str]) -> tuple[Sizes, Collection[str]]:
     """The sizes for some classes, and the parts in which these are measured."""
     if not only:
-        return sizes, (*ENGINE_PARTS, *SERVER_PARTS)
+        return sizes, (*ENGINE_PARTS, *FRONTEND_PARTS, *SERVER_PARTS)
     chosen = set(only)
     if "threads" not in only:
         sizes = replace(sizes, attacks=tuple(name for name in ATTACKS if f"held_by_{name}" in only))
@@ -105,9 +125,19 @@ def _engine_parts(config: RuntimeConfig) -> Iterator[tuple[str, Callable[[], Ite
     yield "faults", lambda: fault_figures.fault_figures(config)
 
 
+def _frontend_parts(
+    sizes: Sizes, tell: Callable[[str], None], vllm_python: str | None
+) -> Iterator[tuple[str, Callable[[], Iterable[Figure]]]]:
+    num_streams, num_tokens = sizes.num_frontend_streams, sizes.num_frontend_tokens
+    yield "frontend", lambda: frontend_figures.stream_figures(num_streams, num_tokens)
+    if vllm_python is not None:
+        yield AGAINST_VLLM, lambda: comparison.comparison_figures(vllm_python, sizes.vllm_cases, tell)
+
+
 def _server_parts(sizes: Sizes) -> Iterator[tuple[str, Callable[[ServerProcess], Iterable[Figure]]]]:
     yield "kill", fault_figures.kill_figures
     yield "streams", lambda server: load_figures.stream_figures(server, sizes.num_streams, sizes.num_tokens)
+    yield "feed", lambda server: frontend_figures.feed_figures(server, sizes.num_readers, sizes.gap_s)
     yield "never_reading", lambda server: (load_figures.reader_figure(server, sizes.gap_s),)
     yield "bombs", lambda server: load_figures.bomb_figures(server, sizes.num_bombs)
     yield "threads", lambda server: thread_figures(server, sizes.attacks)

@@ -29,6 +29,7 @@ class ServerProcess:
         port: 0 chooses a free one.
         environment: variables besides the present ones.
         is_json: whether its log lines are JSON.
+        command: the module, and its first arguments.
     Raises:
         EngineDeadError: the server did not start; holds its output.
     """
@@ -39,9 +40,11 @@ class ServerProcess:
         port: int = 0,
         environment: Mapping[str, str] | None = None,
         is_json: bool = False,
+        command: Sequence[str] = ("rtlang", "serve"),
     ) -> None:
         form = ["--log-format", "json"] if is_json else []
-        self._command = [sys.executable, "-m", "rtlang", *form, "serve", "--port", str(port), *options]
+        module, *rest = command
+        self._command = [sys.executable, "-m", module, *form, *rest, "--port", str(port), *options]
         self._environment = dict(environment or {})
         self._lines: list[str] = []
         self._is_listening = threading.Event()
@@ -86,6 +89,16 @@ class ServerProcess:
         return tuple(self._lines)
 
     @property
+    def pid(self) -> int:
+        """The id of the process that serves clients; its engines have others."""
+        return self._process.pid
+
+    @property
+    def http_url(self) -> str:
+        """The address for HTTP."""
+        return self.url.replace("ws", "http", 1)
+
+    @property
     def num_log_bytes(self) -> int:
         """Size of everything that it has printed."""
         return sum(len(line) for line in self._lines)
@@ -122,6 +135,12 @@ class ServerProcess:
                 self.url = found[1]
                 self._is_listening.set()
         self._is_listening.set()
+
+
+def cpu_s(pid: int) -> float:
+    """Processor time of all threads of a process so far (Linux)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _samples(lines: list[str]) -> Iterator[tuple[str, float]]:

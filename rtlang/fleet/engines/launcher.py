@@ -62,7 +62,7 @@ class ProcessLauncher:
 
     Attributes:
         environment: variables that are set in the child, in addition to the environment of this process.
-        module: is run in the child; for tests.
+        module: the program of the child.
     """
 
     def __init__(

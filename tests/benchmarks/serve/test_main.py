@@ -17,7 +17,9 @@ def test_lines_are_printed_and_written_and_a_missed_bound_is_an_exit_code(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(
-        run, "measure", lambda config, sizes, tell, only: [Figure("a", 0, "<=", 1), Figure("b", 2, "<=", 1)]
+        run,
+        "measure",
+        lambda config, sizes, tell, only, vllm_python: [Figure("a", 0, "<=", 1), Figure("b", 2, "<=", 1)],
     )
     path = tmp_path / "figures.json"
     result = CliRunner().invoke(app, ["--quick", "--json", str(path)])
@@ -34,9 +36,18 @@ def test_a_file_in_no_folder_is_refused_before_anything_runs(tmp_path: Path) -> 
 
 def test_an_unknown_class_is_refused_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[object] = []
-    monkeypatch.setattr(run, "measure", lambda config, sizes, tell, only: called.append(only) or [])
+    monkeypatch.setattr(run, "measure", lambda config, sizes, tell, only, vllm_python: called.append(only) or [])
     result = CliRunner().invoke(app, ["--only", "bombs,x"])
     assert result.exit_code == 1
     assert result.stderr.startswith("error: --only x: allowed are cancel, ")
     assert CliRunner().invoke(app, ["--only", "bombs, held_by_extensions"]).exit_code == 0
     assert called == [["bombs", "held_by_extensions"]]
+
+
+def test_the_comparison_needs_the_python_of_vllm(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[object] = []
+    monkeypatch.setattr(run, "measure", lambda *arguments: given.append(arguments[-1]) or [])
+    result = CliRunner().invoke(app, ["--only", "against_vllm"])
+    assert (result.exit_code, result.stderr) == (1, "error: --only against_vllm needs --vllm-python\n")
+    assert CliRunner().invoke(app, ["--only", "against_vllm", "--vllm-python", "python3"]).exit_code == 0
+    assert given == ["python3"]

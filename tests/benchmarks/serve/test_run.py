@@ -17,12 +17,14 @@ def test_a_part_that_fails_is_not_measured_and_the_next_one_runs(monkeypatch: py
 
     told: list[str] = []
     monkeypatch.setattr(run, "ServerProcess", NoServer)
+    monkeypatch.setattr(run, "_frontend_parts", lambda *_: [("frontend", lambda: [Figure("frontend", 0, "<=", 1)])])
     monkeypatch.setattr(run, "_engine_parts", lambda config: [("cancel", lambda: [Figure("cancel", 0, "<=", 1)])])
     found = [str(each) for each in run.measure(RuntimeConfig(), run.QUICK, told.append)]
-    names = ["kill", "streams", "never_reading", "bombs", "threads", "schemas", "floods"]
-    assert told == ["cancel", *names]
+    names = ["kill", "streams", "feed", "never_reading", "bombs", "threads", "schemas", "floods"]
+    assert told == ["cancel", "frontend", *names]
     assert found == [
         "cancel: 0, bound <= 1, met",
+        "frontend: 0, bound <= 1, met",
         *(f"{name}: not measured, bound == 0, MISSED (EngineDeadError: no port)" for name in names),
     ]
 
