@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from rtlang.contract.errors import SwitchError as SwitchError
     from rtlang.contract.errors import ToolError as ToolError
     from rtlang.contract.errors import TraceError as TraceError
+    from rtlang.contract.errors import ValueMemoryError as ValueMemoryError
     from rtlang.contract.errors import ValueParseError as ValueParseError
     from rtlang.contract.graph.template_options import TemplateOptions as TemplateOptions
     from rtlang.contract.params import FinishReason as FinishReason
@@ -133,7 +134,7 @@ _MODULES = {
         "AbortedError ApplyError BudgetError CallError CapacityError CassetteError ConfigError ConnectionLostError ConstraintError "
         "ContextLengthError DeadlineError DependencyError EngineDeadError GoneError GraphError InternalError InvalidValueError "
         "JournalError ModelLoadError NumericsError OverloadError ParameterError ProgramError ProtocolError RequestError RtlangError "
-        "SlowConsumerError SpentError SwitchError ToolError TraceError ValueParseError"
+        "SlowConsumerError SpentError SwitchError ToolError TraceError ValueMemoryError ValueParseError"
     ),
     "rtlang.lang.control": "best call first repeat switch vote",
     "rtlang.lang.explain": "Explanation explain",

@@ -245,6 +245,23 @@ class ApplyError(RequestError):
         self.function, self.operands, self.reason = function, operands, reason
 
 
+class ValueMemoryError(RequestError):
+    """The values of a graph, or of all graphs of a principal, would take more memory than they may. Names the limit.
+
+    Attributes:
+        limit: the name of the limit, and `value` its value in bytes.
+        num_bytes: bytes that are in use; `num_needed` more were needed.
+    """
+
+    code = "value_memory"
+
+    def __init__(self, what: str, limit: str, value: int, num_bytes: int, num_needed: int) -> None:
+        super().__init__(
+            f"the values of {what} take {num_bytes} bytes, and {num_needed} more are needed; at most {limit} = {value} are allowed"
+        )
+        self.limit, self.value, self.num_bytes, self.num_needed = limit, value, num_bytes, num_needed
+
+
 class CallError(RequestError):
     """A host call failed on the client; names the function."""
 

@@ -10,14 +10,29 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
-from rtlang.contract.errors import GraphError, OverloadError
+from rtlang.contract.errors import GraphError, OverloadError, ValueMemoryError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph.checks import NodeChecks
-from rtlang.contract.request_graph import Generate, Node, Text, TokenIds, all_nodes, blocks_of, num_requests
+from rtlang.contract.graph.value_size import text_measure
+from rtlang.contract.request_graph import (
+    Const,
+    Generate,
+    Node,
+    Operand,
+    Repeat,
+    Switch,
+    Text,
+    TokenIds,
+    all_nodes,
+    blocks_of,
+    num_requests,
+    operands_of,
+)
+from rtlang.contract.runs.known import Known
 from rtlang.contract.runs.principal import LOCAL, Principal
 from rtlang.runtime.result_size import check_result_sizes
 from rtlang.work.token_bucket import TokenBucket
@@ -27,26 +42,30 @@ TOTAL_FACTOR = 4
 """All clients together may have so many times `max_waiting` unfinished requests."""
 NUM_RESERVED = 64
 """Unfinished requests that every client may have, whatever the others have."""
+GRAPH_PART = 4
+"""One graph may have the values of a whole principal divided by this."""
 _TOKEN_BYTES = 4  # of a token id in a prompt
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Work of nodes: unfinished requests, bytes of texts, and tokens that may be generated."""
+    """Work of nodes: unfinished requests, bytes of texts, tokens that may be generated, and bytes of values."""
 
     places: int = 0
     prompt_bytes: int = 0
     output_tokens: int = 0
+    value_bytes: int = 0
 
     def __add__(self, other: Demand) -> Demand:
         return Demand(
             self.places + other.places,
             self.prompt_bytes + other.prompt_bytes,
             self.output_tokens + other.output_tokens,
+            self.value_bytes + other.value_bytes,
         )
 
     def __neg__(self) -> Demand:
-        return Demand(-self.places, -self.prompt_bytes, -self.output_tokens)
+        return Demand(-self.places, -self.prompt_bytes, -self.output_tokens, -self.value_bytes)
 
 
 NOTHING = Demand()
@@ -140,6 +159,20 @@ class Admission:
             self._check_quota(account, principal)
             self._count(account, principal, demand)
 
+    def reserve(self, num_bytes: int, principal: Principal) -> None:
+        """Count bytes of values of a principal.
+
+        Raises:
+            ValueMemoryError: there is no room for them.
+        """
+        limit = principal.max_value_bytes
+        with self._lock:
+            account = self._accounts[principal.name]
+            used = account.used.value_bytes
+            if used + num_bytes > limit:
+                raise ValueMemoryError(principal.name, "max_value_bytes", limit, used, num_bytes)
+            account.used += Demand(value_bytes=num_bytes)
+
     def add(self, demand: Demand, principal: Principal = LOCAL) -> None:
         """Count more work of a graph that was admitted before, whatever the limits; negative work releases."""
         with self._lock:
@@ -177,12 +210,13 @@ _LIMITS = (
     ("max_places", "unfinished requests", attrgetter("places")),
     ("max_prompt_bytes", "bytes of texts", attrgetter("prompt_bytes")),
     ("max_output_tokens", "tokens to generate", attrgetter("output_tokens")),
+    ("max_value_bytes", "bytes of constants", attrgetter("value_bytes")),
 )
 
 
 def _check_limits(used: Demand, demand: Demand, principal: Principal) -> None:
     for name, what, amount in _LIMITS:
-        limit = getattr(principal.limits, name)
+        limit = principal.max_value_bytes if name == "max_value_bytes" else getattr(principal.limits, name)
         if limit is None or not amount(demand):
             continue
         if amount(demand) > limit:
@@ -212,6 +246,7 @@ class Share:
         self._admission, self._principal = admission, principal
         self._counts: dict[int, Demand] = {}
         self._kept = NOTHING  # until the graph ends
+        self._value_bytes = 0  # likewise
         self._inputs: Iterable[str] = tuple((inputs or {}).values())
         self._num_delivered: Counter[int] = Counter()  # tokens that were charged, by node
         self._is_closed = False
@@ -223,27 +258,61 @@ class Share:
         """The party whose work is counted."""
         return self._principal
 
-    def add(self, nodes: Sequence[Node]) -> None:
-        """Admit the work of nodes, all or none; does nothing once the graph has ended.
+    def add(self, nodes: Sequence[Node], known: Known | None = None) -> None:
+        """Admit the work of nodes and the memory of known outcomes, all or none; does nothing once the graph has ended.
 
         Raises:
             GraphError, OverloadError: as `Admission.admit`.
         """
-        counts, kept = _counts(nodes), Demand(prompt_bytes=_num_bytes(nodes) + sum(map(_size, self._inputs)))
+        value_bytes = (
+            _num_value_bytes(nodes)
+            + _num_known_bytes(known or {})
+            + sum(text_measure(each).num_bytes for each in self._inputs)
+        )
+        kept = Demand(prompt_bytes=_num_bytes(nodes) + sum(map(_size, self._inputs)), value_bytes=value_bytes)
+        counts = _counts(nodes)
         with self._lock:
             if self._is_closed:
                 return
             total = sum(counts.values(), kept)
+            limit = self._principal.max_value_bytes // GRAPH_PART
+            if self._value_bytes + value_bytes > limit:
+                raise GraphError(
+                    None,
+                    "nodes",
+                    f"the values of the graph take {self._value_bytes} bytes and its new constants {value_bytes}; one graph may have "
+                    f"max_value_bytes / {GRAPH_PART} = {limit}",
+                )
             if total != NOTHING:
                 self._admission.admit(total, self._principal)
             self._counts.update(counts)
-            self._kept += kept
+            self._kept += replace(kept, value_bytes=0)
+            self._value_bytes += value_bytes
             self._inputs = ()
 
-    def admit(self, nodes: Sequence[Node]) -> None:
+    def reserve(self, num_bytes: int) -> None:
+        """Count bytes of values of the graph; a negative number gives some back. Does nothing once the graph has ended.
+
+        Raises:
+            ValueMemoryError: the graph or its principal has no room for them.
+        """
+        with self._lock:
+            if self._is_closed:
+                return
+            if num_bytes > 0:
+                limit = self._principal.max_value_bytes // GRAPH_PART
+                if self._value_bytes + num_bytes > limit:
+                    name = f"max_value_bytes / {GRAPH_PART}"
+                    raise ValueMemoryError("the graph", name, limit, self._value_bytes, num_bytes)
+                self._admission.reserve(num_bytes, self._principal)
+            else:
+                self._admission.add(Demand(value_bytes=num_bytes), self._principal)
+            self._value_bytes += num_bytes
+
+    def admit(self, nodes: Sequence[Node], known: Known | None = None) -> None:
         """`add` for the nodes with which the graph is submitted; a refusal ends the share."""
         try:
-            self.add(nodes)
+            self.add(nodes, known)
         except BaseException:
             self.close()
             raise
@@ -285,17 +354,25 @@ class Share:
             if self._is_closed:
                 return
             self._is_closed = True
-            self._admission.add(-sum(self._counts.values(), self._kept), self._principal)
+            kept = replace(self._kept, value_bytes=self._value_bytes)
+            self._admission.add(-sum(self._counts.values(), kept), self._principal)
             self._counts.clear()
         self._admission.close(self._principal)
 
 
-def admit_extension(nodes: Sequence[Node], checks: NodeChecks, share: Share, max_model_len: int | None) -> None:
+def admit_extension(
+    nodes: Sequence[Node],
+    checks: NodeChecks,
+    share: Share,
+    max_model_len: int | None,
+    known: Known | None = None,
+) -> None:
     """Check nodes that are added to an open graph, and count them; changes nothing if they are refused. Not thread-safe.
 
     Args:
         checks, share: those of the graph.
         max_model_len: tokens of the longest sequence; None if that is not known.
+        known: outcomes that are given for nodes.
     Raises:
         GraphError: the nodes are invalid, or their results too large, or as `Share.add`. OverloadError: as `Share.add`.
     """
@@ -303,7 +380,7 @@ def admit_extension(nodes: Sequence[Node], checks: NodeChecks, share: Share, max
     try:
         if max_model_len is not None:
             check_result_sizes(nodes, max_model_len)
-        share.add(nodes)
+        share.add(nodes, known)
     except BaseException:
         checks.remove(nodes)
         raise
@@ -331,6 +408,32 @@ def _num_bytes(nodes: Sequence[Node]) -> int:
         for part in node.parts
         if isinstance(part, (str, TokenIds))
     )
+
+
+def _num_value_bytes(nodes: Sequence[Node]) -> int:
+    """Bytes of the constants of nodes and of their blocks."""
+    return sum(operand.measured().measure.num_bytes for operand in _operands(nodes) if isinstance(operand, Const))
+
+
+def _num_known_bytes(known: Known) -> int:
+    """Bytes of known outcomes."""
+    total = 0
+    for node_id, outcome in known.items():
+        try:
+            total += outcome.num_bytes
+        except (ValueError, TypeError) as error:
+            raise GraphError(node_id, "known", str(error)) from None
+    return total
+
+
+def _operands(nodes: Sequence[Node]) -> Iterator[Operand | None]:
+    for node in all_nodes(nodes):
+        yield from operands_of(node)
+        yield from (block.value for block in blocks_of(node))
+        if isinstance(node, Repeat):
+            yield node.until
+        if isinstance(node, Switch):
+            yield from (Const(key) for key, _ in node.cases)
 
 
 def _size(text: str) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 
 from rtlang.contract.errors import RtlangError, SpentError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
+from rtlang.contract.graph.value_size import Measured
 from rtlang.contract.node_work import NodeWork
 from rtlang.contract.request_graph import (
     Apply,
@@ -76,7 +77,12 @@ class GraphExecution:
         self._account = account = None if options.budget is None else BudgetAccount(options.budget)
         self.table = table = NodeTable(options.inputs, generations_last=account is not None)
         self._slices = slices = WorkSlices(
-            table.waits, self._end_if_done, lambda: table.is_over, host.later, partial(host.work.poll, graph_id)
+            table.waits,
+            self._end_if_done,
+            lambda: table.is_over,
+            host.later,
+            host.offload,
+            partial(host.work.poll, graph_id),
         )
         self._retention = retention = GraphRetention(host.pages, options.is_open)
         self._executors: dict[type[Node], Executor] = {}
@@ -85,9 +91,9 @@ class GraphExecution:
         )
         self._calls = calls = ModelCalls(table, ends, host, account, options)
         self._given = given = GivenOutcomes(table, ends, calls, host, account, options.known)
-        self._values = ValueNodes(table, ends, reports_progress=options.reports_progress)
-        self._decisions = Decisions(table, ends, calls, given.known, outputs or (), self._start)
-        controls = ControlNodes(table, ends, slices, retention, on_expand, self._add)
+        self._values = ValueNodes(table, ends, slices, host.reserve, reports_progress=options.reports_progress)
+        self._decisions = Decisions(table, ends, slices, calls, given.known, outputs or (), self._start, host.reserve)
+        controls = ControlNodes(table, ends, slices, retention, on_expand, self._add, host.reserve)
         self._executors |= {
             Text: TextNodes(table, ends, slices, host),
             Generate: calls,
@@ -128,7 +134,7 @@ class GraphExecution:
         if not self.is_ended:
             self._end(GraphFailed(self.graph_id, error))
 
-    def resolve(self, node_id: int, value: Any) -> None:
+    def resolve(self, node_id: int, value: Measured) -> None:
         """Set the value of a host call; ignored unless it is waiting for one."""
         if not self.is_ended:
             self._values.resolve(node_id, value)

@@ -7,9 +7,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rtlang.contract.accounts.request_account import RequestAccount, Work
 from rtlang.contract.errors import (
@@ -30,7 +31,8 @@ from rtlang.contract.events import (
     note_end,
 )
 from rtlang.contract.graph.checks import NodeChecks
-from rtlang.contract.graph.host_calls import checked_answer
+from rtlang.contract.graph.host_calls import measured_answer
+from rtlang.contract.graph.value_size import Measured
 from rtlang.contract.node_work import NodeWork
 from rtlang.contract.params import MAX_CREDIT, check_credit, seconds_left
 from rtlang.contract.process.current_work import WorkStopped
@@ -44,16 +46,22 @@ from rtlang.engine.requests.credit import Credit
 from rtlang.engine.requests.program_account import ProgramAccount
 from rtlang.engine.requests.request import Request, RequestOutput, RequestSpec
 from rtlang.runtime.admission import Share, admit_extension
-from rtlang.runtime.executors.host import Answer, Encoded, Host, Offload
+from rtlang.runtime.executors.host import Answer, Host
 from rtlang.runtime.graph_execution import GraphExecution
+from rtlang.runtime.nodes.work_slices import Offload
 from rtlang.runtime.process.loop import EngineLoop, Timer
-from rtlang.runtime.texts.token_sequence import TokenSequence
 
 if TYPE_CHECKING:  # they load torch
     from rtlang.engine.requests.value_check import ValueChecker
     from rtlang.model.runner import Runner
 
 logger = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
+Beside = Callable[[Work, int, Callable[[], Any], Callable[[Any], None]], "Future[None]"]
+"""Does work on another thread: its kind, its price in microseconds, the work, and a function that is called on the engine thread with the
+result of the work or its exception."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +72,8 @@ class RuntimeServices:
         is_broken: whether the engine has stopped working.
         on_end: called once for each graph, with its id, after its final event.
         pages_of: given the time of arrival and the options, returns the access to the cache with which a graph keeps pages, if any.
-        offload_of: returns the function that encodes long texts of a client on another thread; None encodes them on the engine thread.
+        offload_of: returns the function with which work of a client runs on another thread, see `Beside`; None does it on the engine
+            thread.
     """
 
     loop: EngineLoop
@@ -73,7 +82,7 @@ class RuntimeServices:
     is_broken: Callable[[], bool]
     on_end: Callable[[int], None]
     pages_of: Callable[[float, RunOptions], ProgramPages] | None = None
-    offload_of: Callable[[Principal], Offload] | None = None
+    offload_of: Callable[[Principal], Beside] | None = None
 
 
 class GraphRun:
@@ -121,13 +130,15 @@ class GraphRun:
             answer=answer,
             pages=None if pages_of is None else pages_of(self._arrival, options),
             later=lambda act: loop.call_later_turn(partial(self._guard, act)),
-            offload=None if offload_of is None else self._guarded_offload(offload_of(options.principal)),
+            offload=None if offload_of is None else self._offload(offload_of(options.principal)),
             work=work,
+            reserve=share.reserve,
         )
         self._execution = GraphExecution(
             graph_id, options, host, self._on_event, self._end, outputs=outputs, on_expand=share.expand
         )
         self._aborted: set[Request] = set()
+        self._beside: set[Future[None]] = set()  # work on other threads
         self._timer: Timer | None = None
         if options.deadline is not None:
             self._timer = loop.call_at(options.deadline, partial(self.fail, options.deadline_error()))
@@ -162,7 +173,7 @@ class GraphRun:
         """End the graph once its nodes have ended: no more will be added."""
         self._guard(self._execution.close)
 
-    def resolve(self, node_id: int, value: Any) -> None:
+    def resolve(self, node_id: int, value: Measured) -> None:
         """Set the value of a host call."""
         self._guard(lambda: self._execution.resolve(node_id, value))
 
@@ -184,11 +195,16 @@ class GraphRun:
         """End the graph now with `error`."""
         self._execution.fail(error)
 
-    def _guarded_offload(self, offload: Offload) -> Offload:
-        def run(size: int, work: Callable[[], TokenSequence], then: Callable[[Encoded], None]) -> None:
-            offload(
-                size, partial(_timed, work, self._program.account), lambda encoded: self._guard(lambda: then(encoded))
-            )
+    def _offload(self, beside: Beside) -> Offload:
+        """Work of this graph on another thread; what has not begun is dropped when the graph ends."""
+
+        def run(size: int, work: Callable[[], Any], then: Callable[[Any], None], kind: Work) -> None:
+            def end(result: Any) -> None:
+                self._beside.discard(future)
+                self._guard(lambda: then(result))
+
+            future = beside(kind, size, partial(_timed, work, kind, self._program.account), end)
+            self._beside.add(future)
 
         return run
 
@@ -262,6 +278,9 @@ class GraphRun:
 
     def _end(self) -> None:
         self._services.on_end(self.graph_id)
+        for future in self._beside:
+            future.cancel()
+        self._beside.clear()
         for timer in (self._timer, self._budget_timer):
             if timer is not None:
                 timer.cancel()
@@ -302,12 +321,12 @@ class LocalGraphRun:
             raise GraphError(None, "nodes", "the graph is closed")
         check_continue_from(continue_from or {}, nodes)
         with self._extend_lock:
-            admit_extension(nodes, self._checks, self._share, self._max_model_len)
+            admit_extension(nodes, self._checks, self._share, self._max_model_len, known)
             self._act(self._graph_id, lambda run: run.add_nodes(nodes, known, continue_from))
 
     def resolve(self, node_id: int, value: Any) -> None:
-        checked_answer(value)
-        self._try(lambda run: run.resolve(node_id, value))
+        answer = measured_answer(value)
+        self._try(lambda run: run.resolve(node_id, answer))
 
     def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
         self._try(lambda run: run.reject(node_id, code, message, facts))
@@ -340,13 +359,13 @@ class LocalGraphRun:
             self._act(self._graph_id, act)
 
 
-def _timed(work: Callable[[], TokenSequence], account: RequestAccount) -> TokenSequence:
-    """Encode a text on another thread, and count the time of that thread."""
+def _timed(work: Callable[[], _T], kind: Work, account: RequestAccount) -> _T:
+    """Do work on another thread, and count the time of that thread."""
     started = time.thread_time()
     try:
         return work()
     finally:
-        account.add_work(Work.TOKENIZE, time.thread_time() - started)
+        account.add_work(kind, time.thread_time() - started)
 
 
 def notify(listener: Listener, event: Event) -> bool:

@@ -16,6 +16,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import fields, replace
 from functools import partial
@@ -24,6 +25,7 @@ from types import TracebackType
 from typing import Any
 from weakref import WeakSet
 
+from rtlang.contract.accounts.request_account import Work
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, ConfigError, EngineDeadError, RtlangError, internal_error
 from rtlang.contract.events import GraphFailed
@@ -53,7 +55,6 @@ from rtlang.model.runner_rebuild import RunnerRebuild
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.admission import Admission, Share
 from rtlang.runtime.cache_view import CacheView
-from rtlang.runtime.executors.host import Encoded
 from rtlang.runtime.executors.seeds import new_run_seed
 from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, RuntimeServices, notify
 from rtlang.runtime.principal_cache import PrincipalCache
@@ -70,10 +71,8 @@ from rtlang.runtime.reports.trace import Trace, traced
 from rtlang.runtime.result_size import check_result_sizes
 from rtlang.runtime.texts.public_prompts import read_public_prompts
 from rtlang.runtime.texts.text_service import TokenizerTextService
-from rtlang.runtime.texts.token_sequence import TokenSequence
 from rtlang.work.fair_executor import FairExecutor, shared_limits
 from rtlang.work.fair_queue import Owner, owner_of
-from rtlang.work.prices import TOKENIZE_S_PER_CHAR
 from rtlang.work.work_account import WorkKind
 from rtlang_grammars import Report
 
@@ -263,7 +262,7 @@ class Runtime:
         if max_model_len is not None:
             check_result_sizes(graph.nodes, max_model_len)
         share = Share(self._admission, principal, options.inputs)
-        share.admit(graph.nodes)
+        share.admit(graph.nodes, options.known)
         act = partial(self._act, principal.client_id)
         run = LocalGraphRun(next(self._graph_ids) if graph_id is None else graph_id, checks, share, act, max_model_len)
 
@@ -458,7 +457,7 @@ class Runtime:
                 lambda: self._is_broken,
                 partial(engine.namespaces.scope, options.principal.namespace),
             ),
-            offload_of=lambda principal: partial(self._encode, owner_of(principal)),
+            offload_of=lambda principal: partial(self._beside, owner_of(principal)),
         )
 
     def _make_engine(self, wake: Callable[[], None]) -> Engine:
@@ -568,22 +567,20 @@ class Runtime:
 
         self._running_loop().post(command, client)
 
-    def _encode(
-        self, owner: Owner, size: int, work: Callable[[], TokenSequence], then: Callable[[Encoded], None]
-    ) -> None:
-        """Encode a long text on a thread; see `Offload`."""
+    def _beside(
+        self, owner: Owner, kind: Work, size: int, work: Callable[[], Any], then: Callable[[Any], None]
+    ) -> Future[None]:
+        """Do work of a graph on a thread; see `rtlang.runtime.graph_run.Beside`."""
 
         def job() -> None:
-            encoded: Encoded
             try:
-                encoded = work()
+                result = work()
             except Exception as error:
-                encoded = error
+                result = error
             with suppress(EngineDeadError):  # its graph has ended
-                self.post(lambda: then(encoded))
+                self.post(lambda: then(result))
 
-        assert self._work is not None
-        self._work.submit_for(owner, size * TOKENIZE_S_PER_CHAR, job, kind=WorkKind.TOKENIZE)
+        return self.work.submit_for(owner, size * 1e-6, job, kind=WorkKind(kind))
 
     def post(self, command: Callable[[], None], client: Hashable = "") -> None:
         """Run a function on the engine's thread between two steps, behind what its client has asked for.

@@ -69,6 +69,18 @@ CLAIMS: dict[str, tuple[str, ...]] = {
         "tests/serve/test_websocket.py::test_a_client_that_sends_but_never_reads_is_closed",
         "tests/serve/test_resumable.py::test_all_logs_together_stay_within_their_memory",
     ),
+    "Functions of values are priced before they run": (
+        "tests/contract/graph/test_function_costs.py::test_every_function_has_a_price_that_grows_with_the_sum_of_its_arguments",
+        "tests/contract/graph/test_function_costs.py::test_a_result_that_is_too_large_is_refused_before_it_is_built",
+        "tests/runtime/executors/test_value_nodes.py::test_many_references_to_one_large_value_end_in_a_value_or_a_typed_error",
+    ),
+    "Long ones run beside the engine.": (
+        "tests/runtime/executors/test_value_nodes.py::test_work_above_a_small_price_leaves_the_engine_thread",
+    ),
+    "The memory of values is limited by graph and by key.": (
+        "tests/runtime/executors/test_value_nodes.py::test_the_memory_of_values_is_limited_and_given_back",
+        "tests/runtime/executors/test_value_nodes.py::test_loops_branches_calls_and_known_outcomes_count",
+    ),
     "A request fails alone": (
         "tests/model/test_sampler.py::test_a_row_that_is_not_finite_fails_alone",
         "tests/engine/constraints/test_compiler.py::test_a_bad_constraint_fails_its_own_requests_with_an_error_each",

@@ -167,13 +167,14 @@ def main() -> None:
     sizes = QUICK if options.quick else ProgramSizes(options.programs)
     keep_on_loopback()
     from rtlang.fleet.ray import cluster
+    from rtlang.fleet.ray.head import LOCAL
 
     with tempfile.TemporaryDirectory(prefix="rtlang-bench-") as scratch, ExitStack() as stack:
         model_type, shape = next(iter(SHAPES.values()))
         directory = write_random(Path(scratch) / "model", model_directory(EMBEDDED_MODEL), model_type, shape)
         config = RuntimeConfig(model=str(directory), num_threads=1, num_pages=NUM_PAGES)
         stack.callback(cluster.leave_ray)
-        cluster.join_ray(cluster.LOCAL, num_cpus=NUM_REPLICAS * len(ROUTERS))
+        cluster.join_ray(LOCAL, num_cpus=NUM_REPLICAS * len(ROUTERS))
         rounds = 1 if options.quick else options.rounds
         print(this_machine(), flush=True)
         found = compare_routers(

@@ -139,7 +139,7 @@ def tools(draws: Draws, count: int, fields: int) -> list[dict[str, Any]]:
         "properties": {f"p{n}": {"type": draws.pick("string", "integer", "boolean")} for n in range(fields)},
         "required": [f"p{n}" for n in range(0, fields, 2)],
     }
-    named = [
+    named: list[dict[str, Any]] = [
         {
             "type": "function",
             "function": {"name": f"f{number}", "description": "d" * draws.size(2_000), "parameters": schema},

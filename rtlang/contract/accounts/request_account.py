@@ -44,6 +44,7 @@ class Work(StrEnum):
     STEPS = "steps"
     TOKENIZE = "tokenize"
     CONSTRAINT = "constraint"
+    VALUE = "value"
 
 
 @dataclass(slots=True)

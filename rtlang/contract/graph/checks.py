@@ -182,9 +182,10 @@ class NodeChecks:
             case Arg():
                 self._check_arg(node, field, operand)
             case Const():
-                problem = check_plain(operand.value)
-                if problem is not None:
-                    _fail(node, field, problem)
+                try:
+                    operand.measured()
+                except (ValueError, TypeError) as error:
+                    _fail(node, field, str(error))
             case _:
                 _fail(node, field, f"expected Ref, Arg or Const, not {type(operand).__name__}")
 

@@ -19,11 +19,13 @@ Cost = Callable[[Args], float]
 MAX_PRICE_US = 5_000_000.0
 """The most work of one call."""
 BASE_US = 2.0
-MEASURE_NS = 60
+MEASURE_NS = 150
 """For each character or item of a value that is walked."""
-TEXT_NS = 600
+TEXT_NS = 1_000
 """For each item of a list or dict that is written as text."""
-_COMPARE_NS = 60
+MANY_CONTAINERS = 20_000
+"""Lists and objects of a JSON text that are built in one step, in about 10 ms."""
+_COMPARE_NS = 30
 _FLAT = 2  # depth of a list of scalars
 _SCALAR_BYTES = 64
 _INT_BYTES = 4_096  # of the largest integer
@@ -78,7 +80,24 @@ def of_format(args: Args) -> float:
 def of_replacement(args: Args) -> float:
     """Of a text and what takes the place of its parts."""
     num_chars = min(MAX_SIZE, args[0].size * args[2].size) if len(args) > 2 else 0
-    return by_size(30)(args) + 4 * num_chars / 1000
+    return by_size(10)(args) + 4 * num_chars / 1000
+
+
+def of_strip(args: Args) -> float:
+    """Of letters at the ends of a text, each of which is looked up among those that are given."""
+    return by_size(300 if len(args) > 1 else 5)(args)
+
+
+def num_containers(text: str) -> int:
+    """Lists and objects in a JSON text, as an upper estimate."""
+    return text.count("[") + text.count("{")
+
+
+def of_json(args: Args) -> float:
+    """Of a JSON text; with many lists and objects it is read by slower steps, between which other threads run."""
+    text = args[0].value if args else ""
+    many = num_containers(text) if isinstance(text, str) and len(text) > MANY_CONTAINERS else 0
+    return by_size(150)(args) + (4.0 * many if many > MANY_CONTAINERS else 0.0)
 
 
 def of_digits(args: Args) -> float:

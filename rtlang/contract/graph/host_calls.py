@@ -14,7 +14,8 @@ from typing import Any, Protocol
 
 from rtlang.contract.errors import ParameterError, RtlangError, ToolError, ValueParseError, described
 from rtlang.contract.events import CallRequested
-from rtlang.contract.graph.value_size import check_plain
+from rtlang.contract.graph.value_size import Measured, measured
+from rtlang.contract.graph.value_text import shown
 
 
 class Answerable(Protocol):
@@ -89,15 +90,20 @@ def _place(error: BaseException) -> str:
 
 
 def checked_answer(value: Any) -> Any:
-    """The value of a host call.
+    """The value of a host call. Raises like `measured_answer`."""
+    return measured_answer(value).value
+
+
+def measured_answer(value: Any) -> Measured:
+    """The value of a host call with its size.
 
     Raises:
         ParameterError: it is not plain data, or too large.
     """
-    problem = check_plain(value)
-    if problem is not None:
-        raise ParameterError("value", value, problem)
-    return value
+    try:
+        return measured(value)
+    except (ValueError, TypeError) as error:
+        raise ParameterError("value", shown(value), str(error)) from None
 
 
 def to_plain(item: Any) -> Any:

@@ -8,9 +8,10 @@ with text keys.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from rtlang.contract.graph.value_size import Measured, measured
 from rtlang.contract.params import Constraint, SamplingParams, SelectMethod
 
 Plain = Any
@@ -34,9 +35,21 @@ class Arg:
 
 @dataclass(frozen=True, slots=True)
 class Const:
-    """A plain value."""
+    """A plain value. Its size is found once and remembered."""
 
     value: Plain
+    _measured: Measured | None = field(default=None, init=False, repr=False, compare=False)
+
+    def measured(self) -> Measured:
+        """The value with its size.
+
+        Raises:
+            ValueError, TypeError: it is not plain data of allowed size.
+        """
+        if self._measured is None:
+            object.__setattr__(self, "_measured", measured(self.value))
+        assert self._measured is not None
+        return self._measured
 
     def __hash__(self) -> int:
         return hash(repr(self.value))

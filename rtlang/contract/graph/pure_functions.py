@@ -13,8 +13,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from json.decoder import JSONArray, JSONObject  # type: ignore[attr-defined]
+from json.scanner import py_make_scanner  # type: ignore[attr-defined]
 from sys import getsizeof
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from rtlang.contract.errors import ApplyError
 from rtlang.contract.graph import function_costs as costs
@@ -22,8 +24,11 @@ from rtlang.contract.graph.function_costs import MAX_PRICE_US, Args, Cost
 from rtlang.contract.graph.tool_list import tools_from_text
 from rtlang.contract.graph.value_size import (
     MAX_DIGITS,
+    MAX_SIZE,
+    TOO_LARGE,
     Measure,
     Measured,
+    list_bytes,
     list_measure,
     measured,
 )
@@ -39,8 +44,21 @@ _MAX_SLOT_DIGITS = 9
 _LONG = 10_000  # characters or items from which an operation lets other threads run
 _FAILURES = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError)
 
+_T = TypeVar("_T")
+
 Reserve = Callable[[int], None]
 """Reserves bytes for a result before it is built; raises an error if there is no room."""
+
+
+class Run(Protocol):
+    """Calls a function that has no effect but its result."""
+
+    def __call__(self, act: Callable[[], _T], /) -> _T: ...
+
+
+def run_directly(act: Callable[[], _T], /) -> _T:
+    """The plain `Run`."""
+    return act()
 
 
 class Makes(Enum):
@@ -95,38 +113,46 @@ def price_of(function: str, args: Args) -> float:
     """Estimated work of a call in microseconds.
 
     Raises:
-        ApplyError: it is more than MAX_PRICE_US.
+        ApplyError: it is more than MAX_PRICE_US, or an argument is too large.
     """
     price = FUNCTIONS[function].price(args)
+    if any(each.size > MAX_SIZE for each in args):  # a text that is no result of a function
+        raise ApplyError(function, shown_operands([each.value for each in args]), TOO_LARGE)
     if price > MAX_PRICE_US:
         reason = f"it takes about {price / 1e6:.0f} s; at most {MAX_PRICE_US / 1e6:g} s are allowed"
         raise ApplyError(function, shown_operands([each.value for each in args]), reason)
     return price
 
 
-def compute(function: str, args: Args, reserve: Reserve = lambda num_bytes: None) -> tuple[Measured, int]:
+def compute(
+    function: str, args: Args, reserve: Reserve = lambda num_bytes: None, run: Run = run_directly
+) -> tuple[Measured, int]:
     """Compute a function of measured values. Returns the result, and the bytes that it adds to the memory of its arguments.
 
     Args:
         reserve: called with the most bytes that the result may add, before it is built, and then with the difference, which is negative.
+        run: calls what has no effect but its result.
     Raises:
         ApplyError: as `apply`. RtlangError: of `reserve`.
     """
     try:
-        return _computed(FUNCTIONS[function], args, reserve)
+        return _computed(FUNCTIONS[function], args, reserve, run)
     except _FAILURES as error:
         reason = f"no item {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
     # Outside of the handler: the cause would keep what was built so far.
     raise ApplyError(function, shown_operands([each.value for each in args]), reason)
 
 
-def _computed(function: PureFunction, args: Args, reserve: Reserve) -> tuple[Measured, int]:
+def _computed(function: PureFunction, args: Args, reserve: Reserve, run: Run) -> tuple[Measured, int]:
+    def act() -> tuple[Measured, int]:
+        result = function.compute(*(args if function.takes_measured else [each.value for each in args]))
+        return _sized(function, args, result)
+
     bound = function.bound(args)
     reserve(bound)
     num_bytes = 0
     try:
-        result = function.compute(*(args if function.takes_measured else [each.value for each in args]))
-        found, num_bytes = _sized(function, args, result)
+        found, num_bytes = run(act)
     finally:
         reserve(num_bytes - bound)
     return found, num_bytes
@@ -183,7 +209,13 @@ def _parse_json(text: object) -> Any:
     def refuse(name: str) -> Any:
         raise ValueError(f"{name} is not JSON")
 
-    return json.loads(_text(text), parse_constant=refuse)
+    whole = _text(text)
+    decoder = json.JSONDecoder(parse_constant=refuse)
+    if costs.num_containers(whole) > costs.MANY_CONTAINERS:
+        # The decoder in C builds all of them in one step, which would hold up other threads; the one in Python is its equal.
+        decoder.parse_array, decoder.parse_object = JSONArray, JSONObject  # type: ignore[attr-defined]
+        decoder.scan_once = py_make_scanner(decoder)  # type: ignore[attr-defined]
+    return decoder.decode(whole)
 
 
 def _parse_tools(text: object, tool_format: object, tools: object, has_begun: object = False) -> dict[str, Any]:
@@ -250,7 +282,7 @@ def _add(first: Measured, second: Measured) -> Any:
 
 
 def _list(*items: Measured) -> Measured:
-    size = list_measure(list(items), costs.list_bytes(len(items)))
+    size = list_measure(list(items), list_bytes(len(items)))
     return Measured([each.value for each in items], size)
 
 
@@ -306,7 +338,8 @@ def _format(template: Measured, *values: Measured) -> str:
     numbers = iter(range(len(values)))
     texts: dict[int, str] = {}
     whole = _text(template.value)
-    pieces, num_chars, at = [], 0, 0
+    pieces: list[str] = []
+    num_chars = at = 0
     for match in _SLOT.finditer(whole):
         pieces += (whole[at : match.start()], _text_in_slot(match, values, numbers, texts))
         at = match.end()
@@ -328,9 +361,10 @@ def _text_in_slot(match: re.Match[str], values: Args, numbers: Iterator[int], te
     index = int(name) if name else next(numbers, len(values))
     if index >= len(values):
         raise ValueError(f"{match[0]}: there are only {len(values)} values")
-    if index not in texts:
-        texts[index] = bounded_text(values[index])
-    return texts[index]
+    key = id(values[index].value)
+    if key not in texts:
+        texts[key] = bounded_text(values[index])
+    return texts[key]
 
 
 def _are_lists(left: object, right: object) -> bool:
@@ -396,14 +430,14 @@ def _of_numbers(compute: Callable[[Any, Any], Any]) -> PureFunction:
 
 
 def _letters(method: Callable[[str], str]) -> PureFunction:
-    return PureFunction(_of_text(method), costs.by_size(60), costs.grown_text)
+    return PureFunction(_of_text(method), costs.by_size(20), costs.grown_text)
 
 
 def _stripped(**sides: bool) -> PureFunction:
     def strip(text: object, *letters: object) -> str:
         return _strip(text, *letters, **sides)
 
-    return PureFunction(strip, costs.by_size(120), costs.same_text)
+    return PureFunction(strip, costs.of_strip, costs.same_text)
 
 
 def _chosen(compute: Callable[..., Any], price: Cost = costs.flat) -> PureFunction:
@@ -416,11 +450,11 @@ def _parts(compute: Callable[..., Any], bound: Callable[[Args], int]) -> PureFun
 
 
 FUNCTIONS: dict[str, PureFunction] = {
-    "parse_json": PureFunction(_parse_json, costs.by_size(400), costs.parsed),
+    "parse_json": PureFunction(_parse_json, costs.of_json, costs.parsed),
     "parse_int": _scalar(lambda text: _int(_text(text)), costs.of_digits),
-    "parse_float": _scalar(lambda text: _float(_text(text)), costs.by_size(20)),
-    "parse_bool": _scalar(_parse_bool, costs.by_size(60)),
-    "parse_tools": PureFunction(_parse_tools, costs.by_size(2_000), costs.parsed_calls),
+    "parse_float": _scalar(lambda text: _float(_text(text)), costs.by_size(2)),
+    "parse_bool": _scalar(_parse_bool, costs.by_size(20)),
+    "parse_tools": PureFunction(_parse_tools, costs.by_size(1_000), costs.parsed_calls),
     "item": _chosen(_item, costs.of_part),
     "field": _chosen(_field, costs.of_part),
     "present": _chosen(_present),
@@ -429,8 +463,8 @@ FUNCTIONS: dict[str, PureFunction] = {
     "strip": _stripped(),
     "lstrip": _stripped(at_end=False),
     "rstrip": _stripped(at_start=False),
-    "removeprefix": PureFunction(_of_text(str.removeprefix), costs.by_size(4), costs.same_text),
-    "removesuffix": PureFunction(_of_text(str.removesuffix), costs.by_size(4), costs.same_text),
+    "removeprefix": PureFunction(_of_text(str.removeprefix), costs.by_size(1), costs.same_text),
+    "removesuffix": PureFunction(_of_text(str.removesuffix), costs.by_size(1), costs.same_text),
     "lower": _letters(str.lower),
     "upper": _letters(str.upper),
     "title": _letters(str.title),
@@ -438,14 +472,14 @@ FUNCTIONS: dict[str, PureFunction] = {
     "replace": PureFunction(_replace, costs.of_replacement, costs.replaced),
     "split": _parts(_split, costs.pieces),
     "splitlines": _parts(_of_text(str.splitlines), costs.lines),
-    "startswith": _scalar(_starts, costs.by_size(60)),
-    "endswith": _scalar(_ends, costs.by_size(60)),
+    "startswith": _scalar(_starts, costs.by_size(40)),
+    "endswith": _scalar(_ends, costs.by_size(40)),
     "join": PureFunction(_join, costs.of_join, costs.any_text, takes_measured=True),
     "format": PureFunction(_format, costs.of_format, costs.formatted, takes_measured=True),
     "len": _scalar(lambda value: len(value)),
     "str": PureFunction(bounded_text, costs.of_texts(2), costs.any_text, takes_measured=True),
     "int": _scalar(_int, costs.of_digits),
-    "float": _scalar(_float, costs.by_size(20)),
+    "float": _scalar(_float, costs.by_size(2)),
     "bool": _scalar(bool),
     "add": PureFunction(_add, costs.by_size(8), costs.sum_of_parts, Makes.SPINE, takes_measured=True),
     "sub": _of_numbers(operator.sub),
@@ -460,7 +494,7 @@ FUNCTIONS: dict[str, PureFunction] = {
     "le": _scalar(_ordered(operator.le), costs.of_order),
     "gt": _scalar(_greater, costs.of_order),
     "ge": _scalar(_ordered(operator.ge), costs.of_order),
-    "contains": _scalar(lambda container, item: item in container, costs.by_size(60)),
+    "contains": _scalar(lambda container, item: item in container, costs.by_size(30)),
     "not": _scalar(operator.not_),
     "and": _chosen(lambda left, right: left and right),
     "or": _chosen(lambda left, right: left or right),

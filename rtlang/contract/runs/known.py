@@ -7,11 +7,15 @@ that is given the tokens of its output so far computes them in one pass and goes
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from sys import getsizeof
 
 from rtlang.contract.errors import GraphError, RtlangError
 from rtlang.contract.events import NodeFinished, TextDelta
 from rtlang.contract.graph.nodes import Generate, Node, Select, choices_of
+from rtlang.contract.graph.value_size import Measured, measured
+
+_TOKEN_BYTES = 40  # an integer and its place in a tuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,27 @@ class KnownOutcome:
     end: NodeFinished | RtlangError
     chunks: tuple[tuple[int, int, int], ...] = ()
     is_replayed: bool = True
+    _measured: Measured | None = field(default=None, init=False, repr=False, compare=False)
+
+    def measured(self) -> Measured:
+        """The value of the node with its size, which is found once.
+
+        Raises:
+            ValueError, TypeError: it is not plain data of allowed size.
+        """
+        if self._measured is None:
+            object.__setattr__(
+                self, "_measured", measured(None if isinstance(self.end, RtlangError) else self.end.value)
+            )
+        assert self._measured is not None
+        return self._measured
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of memory, as an upper estimate."""
+        completions = () if isinstance(self.end, RtlangError) else self.end.completions
+        texts = sum(getsizeof(each.text) + _TOKEN_BYTES * len(each.token_ids) for each in completions)
+        return self.measured().measure.num_bytes + texts
 
     def deltas(self, graph_id: int, node_id: int) -> list[TextDelta]:
         """The pieces of text, as they were streamed."""

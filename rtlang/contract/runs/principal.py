@@ -21,6 +21,8 @@ MAX_SALT_LENGTH = 256
 MAX_WEIGHT = 1000.0
 MAX_LIMIT = 1 << 50
 _SALTED, _SALT_DIGITS = "salt ", 48  # together shorter than a name
+DEFAULT_VALUE_BYTES = 1 << 30
+"""`max_value_bytes` of a principal without one of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class PrincipalLimits:
         max_places: unfinished requests (n per generation, one per choice of a select).
         max_rows: requests that hold a row of the batch at the same time; others wait.
         max_prompt_bytes: bytes of the texts of unfinished graphs, in UTF-8.
+        max_value_bytes: bytes in memory of the values of unfinished graphs: constants, results of functions and host calls; one graph may
+            have a quarter of it. None for DEFAULT_VALUE_BYTES.
         max_prompt_tokens: tokens of the prompts of requests that hold a row at the same time; others wait. A longer prompt fails.
         max_output_tokens: the sum of `max_tokens` over unfinished requests.
         max_detached: graphs that run without a connection, to be resumed.
@@ -44,6 +48,7 @@ class PrincipalLimits:
     max_places: int | None = None
     max_rows: int | None = None
     max_prompt_bytes: int | None = None
+    max_value_bytes: int | None = None
     max_prompt_tokens: int | None = None
     max_output_tokens: int | None = None
     max_detached: int | None = None
@@ -99,6 +104,11 @@ class Principal:
                 raise ConfigError(name, value, f"expected an integer from {-MAX_PRIORITY} to {MAX_PRIORITY}")
         if self.min_priority > self.max_priority:
             raise ConfigError("min_priority", self.min_priority, f"expected at most max_priority = {self.max_priority}")
+
+    @property
+    def max_value_bytes(self) -> int:
+        """Bytes of the values of all of its unfinished graphs."""
+        return self.limits.max_value_bytes or DEFAULT_VALUE_BYTES
 
     @property
     def client_id(self) -> tuple[str, str]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from rtlang.contract.blocks import BlockPlacement, chosen_block, placed_until
 from rtlang.contract.errors import RequestError, SwitchError
+from rtlang.contract.graph.value_text import shown
 from rtlang.contract.request_graph import MAX_NODES, Block, Node, Operand, Repeat, Switch
 from rtlang.runtime.nodes.graph_retention import GraphRetention
 from rtlang.runtime.nodes.node_ends import NodeEnds, Stopped
@@ -15,6 +17,9 @@ from rtlang.runtime.nodes.node_table import NodeTable
 from rtlang.runtime.nodes.slots import operand_slots
 from rtlang.runtime.nodes.work_slices import WorkSlices
 from rtlang.runtime.texts.token_sequence import TokenSequence
+
+COMPARE_US = 0.03
+"""Of an item of a value that is compared with a case."""
 
 
 @dataclass(slots=True)
@@ -32,6 +37,7 @@ class ControlNodes:
     Args:
         on_expand: called with a control node's id and the nodes of a block before they start.
         add: adds nodes to the graph.
+        reserve: see `Host`.
     """
 
     def __init__(
@@ -42,9 +48,10 @@ class ControlNodes:
         retention: GraphRetention,
         on_expand: Callable[[int, Sequence[Node]], None],
         add: Callable[[Sequence[Node]], None],
+        reserve: Callable[[int], None],
     ) -> None:
         self._table, self._ends, self._slices, self._retention = table, ends, slices, retention
-        self._on_expand, self._add = on_expand, add
+        self._on_expand, self._add, self._reserve = on_expand, add, reserve
         self._running: dict[int, _Running] = {}
 
     def start(self, node: Switch | Repeat, before: TokenSequence) -> None:
@@ -53,12 +60,24 @@ class ControlNodes:
             self._running[node.node_id] = _Running(self._ends.clock(), node.parent)
             self._iterate(node)
             return
-        value = self._table.value(node.on)
-        block = chosen_block(node, value)
-        if block is None:
-            raise SwitchError(f"{value!r:.60}", [f"{key!r:.60}" for key, _ in node.cases])
+        value = self._table.measured(node.on)
         self._running[node.node_id] = _Running(self._ends.clock(), node.parent)
-        self._run_block(node, block)
+        price_us = COMPARE_US * value.size * (1 + len(node.cases))
+        self._slices.do(
+            price_us, partial(chosen_block, node, value.value), partial(self._run_chosen, node, value.value)
+        )
+
+    def _run_chosen(self, node: Switch, value: Any, block: Block | Exception | None) -> None:
+        """The value was compared with the cases."""
+
+        def run() -> None:
+            if isinstance(block, Exception):
+                raise block
+            if block is None:
+                raise SwitchError(shown(value), [shown(key) for key, _ in node.cases])
+            self._run_block(node, block)
+
+        self._ends.guard(node, (), run)
 
     def _iterate(self, node: Repeat) -> None:
         offset = self._running[node.node_id].iteration * node.stride
@@ -96,7 +115,9 @@ class ControlNodes:
                 control.entry = end
                 self._iterate(node)
                 return
-        result = None if value is None else self._table.value(value)
+        result = None if value is None else self._table.measured(value)
+        if result is not None:
+            self._reserve(result.measure.num_bytes)  # it is sent
         sequence = self._table.sequence(end)
         del self._running[node.node_id]
         self._ends.end_value(node, result, control.started, sequence)

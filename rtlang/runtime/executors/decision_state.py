@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import bisect
+import hashlib
 import json
 from collections.abc import Sequence
 from typing import Any
 
 from rtlang.contract.request_graph import Decide
+
+_KEY_CHARS = 100
 
 
 class DecisionState:
@@ -28,13 +31,13 @@ class DecisionState:
         self._rates: dict[int, Any] = {}
         self._first: int | None = None
 
-    def know(self, index: int, value: Any) -> None:
-        """The operand `index` has this value."""
+    def know(self, index: int, value: Any, key: str | None = None) -> None:
+        """The operand `index` has this value. `key`: its `vote_key`, if that is known."""
         if index in self._open:
             self._open.discard(index)
             self._values[index] = value
             if self._how == "vote":
-                key = self._keys[index] = _key(value)
+                key = self._keys[index] = vote_key(value) if key is None else key
                 bisect.insort(self._votes.setdefault(key, []), index)
             if self._first is None:
                 self._first = index
@@ -134,5 +137,7 @@ class DecisionState:
         return earliest
 
 
-def _key(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)
+def vote_key(value: Any) -> str:
+    """A short text that equal values of a vote have in common."""
+    text = json.dumps(value, sort_keys=True)
+    return text if len(text) <= _KEY_CHARS else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -8,19 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
-from typing import Any
 
 from rtlang.contract.errors import ApplyError, RequestError
 from rtlang.contract.events import NodeFinished
+from rtlang.contract.graph.value_size import Measured, list_bytes, list_measure, measured
 from rtlang.contract.request_graph import Decide, Generate, Node, Operand
 from rtlang.contract.runs.known import KnownOutcome
-from rtlang.runtime.executors.decision_state import DecisionState
+from rtlang.runtime.executors.decision_state import DecisionState, vote_key
 from rtlang.runtime.executors.model_calls import ModelCalls
 from rtlang.runtime.executors.staging import Staging
 from rtlang.runtime.nodes.node_ends import NodeEnds, Stopped
 from rtlang.runtime.nodes.node_table import NodeTable
 from rtlang.runtime.nodes.slots import Slot, operand_slots, slots_of
+from rtlang.runtime.nodes.work_slices import WorkSlices
 from rtlang.runtime.texts.token_sequence import TokenSequence
+
+OPERAND_US = 0.2
+"""Of an operand that a decision looks at."""
+VOTE_US = 0.6
+"""Of a character or item of a value that is voted for."""
+MAX_RATING_SIZE = 1_000
+"""Characters and items of a rating of `best`."""
 
 
 class Decisions:
@@ -30,43 +38,98 @@ class Decisions:
         known: outcomes by node, which the nodes end with once they start. The outcome of a decision fixes its winner.
         outputs: ids of nodes that no decision cancels.
         start: starts a node that was held back.
+        reserve: see `Host`.
     """
 
     def __init__(
         self,
         table: NodeTable,
         ends: NodeEnds,
+        slices: WorkSlices,
         calls: ModelCalls,
         known: dict[int, KnownOutcome],
         outputs: Collection[int],
         start: Callable[[Node], None],
+        reserve: Callable[[int], None],
     ) -> None:
-        self._table, self._ends, self._calls = table, ends, calls
+        self._table, self._ends, self._slices, self._calls, self._reserve = table, ends, slices, calls, reserve
         self._known, self._outputs, self._start = known, frozenset(outputs), start
         self._states: dict[int, DecisionState] = {}
         self._started: dict[int, float] = {}
+        self._vote_keys: dict[int, str] = {}  # by the identity of the value
+        self._counting: dict[
+            int, list[Callable[[str | Exception], None]]
+        ] = {}  # likewise: votes that wait for their key
         self._staging = Staging(table.uses, self._is_output, table.begun)
 
     def start(self, node: Decide, before: TokenSequence) -> None:
         """See `Executor.start`; called when the node is added."""
         known = self._known.pop(node.node_id, None)
         fixed = known.end.value[0] if known is not None and isinstance(known.end, NodeFinished) else None
-        self._states[node.node_id] = state = DecisionState(node, fixed)
+        self._states[node.node_id] = DecisionState(node, fixed)
         self._staging.add(node)
         self._started[node.node_id] = self._ends.clock()
-        for operands, tell in ((node.of, state.know), (node.by or (), state.rate)):
+        for operands, is_rating in ((node.of, False), (node.by or (), True)):
             for index, operand in enumerate(operands):
-                self._table.wait(operand_slots((operand,)), partial(self._learn, node, index, operand, tell))
+                self._table.wait(operand_slots((operand,)), partial(self._learn, node, index, operand, is_rating))
 
-    def _learn(self, node: Decide, index: int, operand: Operand, tell: Callable[[int, Any], None]) -> None:
+    def _learn(self, node: Decide, index: int, operand: Operand, is_rating: bool) -> None:
         """An operand has become known, or has failed."""
         state = self._states.get(node.node_id)
         if state is None or node.node_id in self._table.ended:
             return
+        self._slices.spend(OPERAND_US * len(node.of))
         if self._table.cause_of(operand_slots((operand,))) is not None:
             state.lose(index)
+            self._go_on(node, state)
         else:
-            tell(index, self._table.value(operand))
+            self._ends.guard(node, (), partial(self._tell, node, state, index, operand, is_rating))
+
+    def _tell(self, node: Decide, state: DecisionState, index: int, operand: Operand, is_rating: bool) -> None:
+        found = self._table.measured(operand)
+        if node.how == "vote":
+            self._learn_vote(node, index, found)
+            return
+        if not is_rating:
+            state.know(index, found.value)
+        elif found.size <= MAX_RATING_SIZE:
+            state.rate(index, found.value)
+        else:
+            reason = f"a rating has {found.size} characters and items; at most {MAX_RATING_SIZE} are allowed"
+            raise ApplyError(node.how, [], reason)
+        self._go_on(node, state)
+
+    def _learn_vote(self, node: Decide, index: int, value: Measured) -> None:
+        """An operand of a vote has become known: the votes for large values are found beside the engine thread, each once."""
+        key = self._vote_keys.get(id(value.value))
+        if key is not None:
+            self._count_vote(node, index, value, key)
+            return
+        waiting = self._counting.setdefault(id(value.value), [])
+        waiting.append(partial(self._count_vote, node, index, value))
+        if len(waiting) == 1:
+            price_us = VOTE_US * value.size
+            self._slices.do(price_us, partial(vote_key, value.value), partial(self._count_votes, value))
+
+    def _count_votes(self, value: Measured, key: str | Exception) -> None:
+        if isinstance(key, str):
+            self._vote_keys[id(value.value)] = key  # the table keeps the value, and so its identity
+        for count in self._counting.pop(id(value.value)):
+            count(key)
+        self._slices.drain()
+
+    def _count_vote(self, node: Decide, index: int, value: Measured, key: str | Exception) -> None:
+        state = self._states.get(node.node_id)
+        if state is None or node.node_id in self._table.ended:
+            return
+        if isinstance(key, Exception):
+            self._ends.guard(node, (), partial(_refuse, key))
+            return
+        state.know(index, value.value, key)
+        self._go_on(node, state)
+
+    def _go_on(self, node: Decide, state: DecisionState) -> None:
+        """Decide if that is possible now."""
         self._ends.guard(node, (), partial(self._decide, node, state))
         if self._staging.is_due(node.node_id, state, is_over=node.node_id in self._table.ended):
             self._stage([node.node_id])
@@ -80,8 +143,11 @@ class Decisions:
             raise ApplyError(node.how, [], str(error)) from None
         if winner is None:
             return
+        value = self._table.measured(node.of[winner])
+        chosen = Measured([winner, value.value], list_measure([measured(winner), value], list_bytes(2)))
+        self._reserve(chosen.measure.num_bytes)  # it is sent
         del self._states[node.node_id]
-        self._ends.end_value(node, [winner, state.value(winner)], self._started.pop(node.node_id))
+        self._ends.end_value(node, chosen, self._started.pop(node.node_id))
         self._cancel_losers(self._table.open_slots(slots_of(node)))
 
     def _cancel_losers(self, lost: Sequence[Slot]) -> None:
@@ -135,3 +201,7 @@ class Decisions:
             self._table.wait((), partial(self._start, node), node)
         for node_id, choice in choices:
             self._ends.guard(self._table.nodes[node_id], (), partial(self._calls.start_choice, node_id, choice))
+
+
+def _refuse(error: Exception) -> None:
+    raise error

@@ -6,9 +6,9 @@ follows its text and gives each field that is read as soon as no further text ca
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import suppress
 
-from rtlang.contract.graph.value_size import check_plain
+from rtlang.contract.graph.value_size import Measured, measured
 from rtlang.contract.growing_json import GrowingJson, JsonPath, Path, plain_value
 from rtlang.contract.request_graph import Apply, Const, Operand, Ref
 
@@ -55,7 +55,7 @@ class EarlyFields:
         """Whether a node reads a field of this text and has no value yet."""
         return bool(self._readers and self._readers.get(text[0], {}).get(text[1]))
 
-    def read(self, text: Text, so_far: str) -> list[tuple[int, Any]]:
+    def read(self, text: Text, so_far: str) -> list[tuple[int, Measured]]:
         """Follow a text that grows; returns the nodes whose field is final, each with its value, once. The text `is_read`.
 
         Args:
@@ -67,15 +67,17 @@ class EarlyFields:
         if not final and text not in self._new:
             return []
         self._new.discard(text)
-        found, waiting = [], []
+        found: list[tuple[int, Measured]] = []
+        waiting = []
         for reader in self._readers[node_id][choice]:
             place = _place(growing, self._paths[reader][1])
             if place is None or place.end is None:
                 waiting.append(reader)
             else:
-                found.append((reader, plain_value(growing, place)))
+                with suppress(ValueError, TypeError):  # the node fails when it is computed
+                    found.append((reader, measured(plain_value(growing, place))))
         self._readers[node_id][choice] = waiting
-        return [(reader, value) for reader, value in found if check_plain(value) is None]
+        return found
 
     def forget(self, node_id: int) -> None:
         """Forget the texts of a node that has ended."""

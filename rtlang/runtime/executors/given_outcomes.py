@@ -90,7 +90,7 @@ class GivenOutcomes:
             self._account.spend(node.node_id, Usage() if event.is_replayed else event.usage)
         self._ends.emit(event)
         after = before
-        values: tuple[Any, ...] = () if isinstance(node, Text) else (event.value,)
+        values: tuple[Any, ...] = () if isinstance(node, Text) else (outcome.measured(),)
         if isinstance(node, (Generate, Select)):
             is_branch = isinstance(node, Generate) and node.params.n > 1
             after = before if is_branch else self._calls.after(node, before, event.completions[0])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from rtlang.contract.process.current_work import CurrentWork
 from rtlang.contract.request_graph import Call, Generate, Select, Text
@@ -12,19 +11,12 @@ from rtlang.contract.runs.known import KnownOutcome
 from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.requests.request import Request, RequestSpec
 from rtlang.model.text.tokenizer import Tokenizer
-from rtlang.runtime.nodes.work_slices import Later
+from rtlang.runtime.nodes.work_slices import Later, Offload
 from rtlang.runtime.texts.token_sequence import TokenSequence
 
-Encoded = TokenSequence | Exception
 Answer = Callable[[Text | Generate | Select | Call, TokenSequence, Callable[[KnownOutcome], None]], bool]
 """Ends nodes instead of the engine: called with each text, generate, select and call node that starts, its prompt and a function that ends
 it. Returns whether it ends the node, now or later."""
-
-
-class Offload(Protocol):
-    """Runs a function on another thread, and then another one with its result or its exception on the engine thread."""
-
-    def __call__(self, size: int, work: Callable[[], TokenSequence], then: Callable[[Encoded], None]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +30,8 @@ class Host:
         answer: ends nodes instead of the engine; None leaves all to the engine.
         pages: keeps the pages of sequences that are continued later; None keeps nothing.
         later: calls a function in a later turn of the engine thread; None does everything at once.
-        offload: encodes long texts on another thread; None encodes them here.
+        offload: does long work on another thread; None does it here.
+        reserve: counts bytes of values, and gives negative ones back; raises ValueMemoryError if there is no room.
         work: the record of the engine thread's work.
     """
 
@@ -51,4 +44,5 @@ class Host:
     pages: ProgramPages | None = None
     later: Later | None = None
     offload: Offload | None = None
+    reserve: Callable[[int], None] = lambda num_bytes: None
     work: CurrentWork = field(default_factory=CurrentWork)

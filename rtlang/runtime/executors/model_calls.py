@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from rtlang.contract.errors import RtlangError
+from rtlang.contract.errors import RtlangError, ValueMemoryError
 from rtlang.contract.events import (
     Completion,
     DraftUse,
@@ -166,7 +167,9 @@ class ModelCalls:
         if request is None or not _is_enforced(request):
             return
         for reader, value in self._early.read((node_id, choice), request.output_text.shown):
-            self._table.wait((), partial(self._ends.know, reader, 0, value))
+            with suppress(ValueMemoryError):  # the node fails when it is computed
+                self._host.reserve(value.measure.num_bytes)
+                self._table.wait((), partial(self._ends.know, reader, 0, value))
 
     def start_choice(self, node_id: int, choice: int) -> None:
         """Start a completion that was held back; does nothing if its node has ended."""

@@ -1,25 +1,35 @@
 """Encodes text nodes, long ones beside the engine thread.
 
 A text node of some thousand characters, with a long conversation before it or with tools, takes longer to encode than the engine thread may
-be held. It is encoded by the same function on another thread, so its tokens are the same.
+be held. It is encoded by the same function on another thread, so its tokens are the same. Values within a text are formatted there as
+well, each of them once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
+from sys import getsizeof
 
-from rtlang.contract.graph.value_text import text_of_plain
-from rtlang.contract.request_graph import Arg, Part, Ref, RoleEnd, RoleStart, Text
+from rtlang.contract.accounts.request_account import Work
+from rtlang.contract.errors import ContextLengthError, RequestError
+from rtlang.contract.graph.function_costs import text_price
+from rtlang.contract.graph.value_size import Measured
+from rtlang.contract.graph.value_text import bounded_text
+from rtlang.contract.request_graph import Arg, Part, Ref, RoleEnd, RoleStart, Text, TokenIds
 from rtlang.model.text.conversation import CHARS_OF_MESSAGE
-from rtlang.runtime.executors.host import Encoded, Host
+from rtlang.runtime.executors.host import Host
 from rtlang.runtime.nodes.node_ends import NodeEnds, Stopped
 from rtlang.runtime.nodes.node_table import NodeTable
-from rtlang.runtime.nodes.work_slices import WorkSlices
+from rtlang.runtime.nodes.work_slices import CHAR_US, SMALL_WORK_US, WorkSlices
 from rtlang.runtime.texts.token_sequence import TokenSequence, append_text
 
-SHORT_CHARS = 4_000
-"""Longest text in characters that the engine thread encodes, or conversation that a chat template writes there: about 2 ms."""
+TOKEN_US = 0.05
+"""Of a token that is given as such."""
+_TOKEN_BYTES = 40  # an integer and its place in a tuple
+
+KnownPart = str | Measured | RoleStart | RoleEnd | TokenIds
+"""A part of a text whose value is known."""
 
 
 class TextNodes:
@@ -30,17 +40,16 @@ class TextNodes:
 
     def start(self, node: Text, before: TokenSequence) -> None:
         """See `Executor.start`."""
-        host = self._host
-        parts = with_texts(node.parts, self._table.text)
-        self._slices.spend_on_text(num_chars(parts))
-        encode = partial(append_text, before, parts, host.tokenizer, {}, text_of_plain, host.max_model_len)
-        if host.offload is not None and is_long(parts, before):
-            host.offload(num_chars(parts), encode, partial(self._end, node))
-        else:
-            self._ends.end(node, encode(is_constant=node.marks.is_constant))
+        parts = tuple(self._table.measured(part) if isinstance(part, (Ref, Arg)) else part for part in node.parts)
+        self._slices.do(
+            price_of_text(parts, before),
+            partial(_encoded, node, before, parts, self._host),
+            partial(self._end, node),
+            Work.TOKENIZE,
+        )
 
-    def _end(self, node: Text, encoded: Encoded) -> None:
-        """A text was encoded on another thread."""
+    def _end(self, node: Text, encoded: TokenSequence | Exception) -> None:
+        """A text was encoded."""
 
         def end() -> None:
             if isinstance(encoded, Exception):
@@ -54,20 +63,69 @@ class TextNodes:
         return Stopped()
 
 
-def with_texts(parts: Sequence[Part], text_of: Callable[[Ref | Arg], str]) -> tuple[Part, ...]:
-    """The parts with the texts of references and inputs in their place."""
-    return tuple(text_of(part) if isinstance(part, Ref | Arg) else part for part in parts)
+def _encoded(node: Text, before: TokenSequence, parts: Sequence[KnownPart], host: Host) -> TokenSequence:
+    """Append a text to a sequence; reserves the memory of what is new.
+
+    Raises:
+        RtlangError: as `append_text`; ContextLengthError for a value whose text alone is too long; ValueMemoryError.
+    """
+    texts = with_texts(parts, host.max_model_len * host.tokenizer.longest_token, host.max_model_len)
+    tokenizer, is_constant = host.tokenizer, node.marks.is_constant
+    after = append_text(before, texts, tokenizer, {}, str, host.max_model_len, is_constant=is_constant)
+    host.reserve(new_bytes(after))
+    return after
 
 
-def num_chars(parts: Sequence[Part]) -> int:
-    """The characters of parts without references."""
-    return sum(len(part) for part in parts if isinstance(part, str))
+def with_texts(parts: Sequence[KnownPart], max_chars: int, max_tokens: int) -> tuple[Part, ...]:
+    """The parts with texts in the place of values. A value that occurs several times is formatted once.
+
+    Raises:
+        ContextLengthError: they have more than `max_chars` characters, and so more than `max_tokens` tokens.
+    """
+    texts: dict[int, str] = {}
+    found: list[Part] = []
+    num_chars = 0
+    for part in parts:
+        if isinstance(part, Measured):
+            if id(part.value) not in texts:
+                try:
+                    texts[id(part.value)] = bounded_text(part)
+                except ValueError as error:
+                    raise RequestError(f"a value within a text: {error}") from None
+            part = texts[id(part.value)]
+            num_chars += len(part)
+            if num_chars > max_chars:
+                raise ContextLengthError(max_tokens + 1, 0, max_tokens)
+        found.append(part)
+    return tuple(found)
 
 
-def is_long(parts: Sequence[Part], before: TokenSequence) -> bool:
-    """Whether parts without references are encoded beside the engine thread."""
-    starts = [part for part in parts if isinstance(part, RoleStart)]
-    size = num_chars(parts) + len(starts) * CHARS_OF_MESSAGE
-    if starts or any(isinstance(part, RoleEnd) for part in parts):
-        size += before.conversation.num_chars  # the template writes all messages again
-    return size > SHORT_CHARS or any(part.tools is not None or part.template_options is not None for part in starts)
+def price_of_text(parts: Sequence[KnownPart], before: TokenSequence) -> float:
+    """Estimated microseconds to encode parts after a sequence."""
+    num_chars, num_messages, price_us = 0, 0, 0.0
+    rewrites = False
+    for part in parts:
+        match part:
+            case str():
+                num_chars += len(part)
+            case Measured():
+                num_chars += part.size
+                price_us += text_price(part)
+            case RoleStart():
+                num_messages, rewrites = num_messages + 1, True
+                if part.tools is not None or part.template_options is not None:
+                    price_us += SMALL_WORK_US + 1
+            case RoleEnd():
+                rewrites = True
+            case TokenIds():
+                price_us += TOKEN_US * len(part.ids)
+    if rewrites:  # the template writes all messages again
+        num_chars += before.conversation.num_chars
+    return price_us + CHAR_US * (num_chars + num_messages * CHARS_OF_MESSAGE)
+
+
+def new_bytes(sequence: TokenSequence) -> int:
+    """Bytes of memory of a sequence besides the sequence before it, as an upper estimate."""
+    conversation = sequence.conversation
+    content = conversation.messages[-1][1] if conversation.messages and conversation.is_open else ""
+    return _TOKEN_BYTES * len(sequence.own_ids) + getsizeof(content) + getsizeof(conversation.written)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from rtlang.contract.errors import RtlangError, internal_error
 from rtlang.contract.events import Completion, Event, NodeFailed, NodeFinished, Timing
+from rtlang.contract.graph.value_size import Measured
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.process.current_work import CurrentWork, WorkStopped
 from rtlang.contract.request_graph import Generate, Node, Select, name_of, parent_of
@@ -115,14 +116,17 @@ class NodeEnds:
         self._retention.end(node, num_before, sequence, computed)
         self._slices.drain()
 
-    def end_value(self, node: Node, value: Any, started: float, sequence: TokenSequence | None = None) -> None:
-        """End a node that has a value and no completions."""
-        self._report(node, started, value)
+    def end_value(
+        self, node: Node, value: Measured | None, started: float, sequence: TokenSequence | None = None
+    ) -> None:
+        """End a node that has a value and no completions. None: its value is None."""
+        self._report(node, started, None if value is None else value.value)
         self.end(node, sequence, (value,))
 
     def fail(self, node: Node, error: RtlangError, *, is_silent: bool = False) -> None:
         """End a node with an error. `is_silent`: without an event, because a decision was made without it."""
         computed = self._executors[type(node)].stop(node).computed
+        error.__traceback__ = error.__context__ = None  # they would keep what the node was computing
         if not is_silent:
             self.emit(NodeFailed(self.graph_id, node.node_id, name_of(node), error))
         self.end(node, None, (), error, computed=computed, is_cancelled=is_silent)

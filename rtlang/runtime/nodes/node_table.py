@@ -30,8 +30,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rtlang.contract.errors import DependencyError, RtlangError
-from rtlang.contract.graph.value_text import text_of_plain
+from rtlang.contract.errors import DependencyError, RequestError, RtlangError
+from rtlang.contract.graph.value_size import Measure, Measured, measure, text_measure
 from rtlang.contract.node_work import NO_INPUTS, NodeWork, node_work
 from rtlang.contract.request_graph import (
     Apply,
@@ -145,6 +145,7 @@ class NodeTable:
         cancelled: nodes that ended because a decision was made without them, or because they depend on such a node.
         sequences: the sequence after each node that ended with one.
         values: texts and values by node and choice. A value may be known before its node ends.
+        measures: the sizes of values that are no texts, as far as they were told.
         errors: the errors of failed and cancelled nodes.
         lost_choices: completions that a decision ended while others of their node went on.
         uses: which nodes that have not ended use which.
@@ -158,6 +159,7 @@ class NodeTable:
         self.begun, self.ended, self.cancelled = set[int](), set[int](), set[int]()
         self.sequences: dict[int, TokenSequence] = {}
         self.values: dict[tuple[int, int], Any] = {}
+        self.measures: dict[tuple[int, int], Measure] = {}
         self.errors: dict[int, RtlangError] = {}
         self.lost_choices: set[tuple[int, int]] = set()
         self.uses, self.waits = Uses(), Waits(generations_last=generations_last)
@@ -181,8 +183,8 @@ class NodeTable:
         self._forget_work(node_id)
 
     def know(self, node_id: int, choice: int, value: Any) -> None:
-        """A value of a node is known before the node ends."""
-        self.values[node_id, choice] = value
+        """A value of a node is known before the node ends. A `Measured` value is stored with its size."""
+        self._store(node_id, choice, value)
         self.waits.release((node_id, choice))
 
     def lose(self, node_id: int, choice: int) -> None:
@@ -210,7 +212,7 @@ class NodeTable:
 
         Args:
             sequence: the sequence after it; None if it has none.
-            values: its value, or the text of each completion.
+            values: its value, or the text of each completion. A `Measured` value is stored with its size.
             error: why it failed or was cancelled.
             is_cancelled: it ended because of a decision.
         """
@@ -221,7 +223,7 @@ class NodeTable:
         if sequence is not None:
             self.sequences[node_id] = sequence
         for choice, value in enumerate(values):
-            self.values[node_id, choice] = value
+            self._store(node_id, choice, value)
         if error is not None:
             self.errors[node_id] = error
         if is_cancelled:
@@ -229,6 +231,12 @@ class NodeTable:
         self.waits.release((node_id, None))
         for choice in range(choices_of(node)):
             self.waits.release((node_id, choice))
+
+    def _store(self, node_id: int, choice: int, value: Any) -> None:
+        if isinstance(value, Measured):
+            self.values[node_id, choice], self.measures[node_id, choice] = value
+        else:
+            self.values[node_id, choice] = value
 
     def _forget_work(self, node_id: int) -> None:
         work = self._works.pop(node_id, None)
@@ -281,9 +289,26 @@ class NodeTable:
             case Ref():
                 return self.values[operand.node_id, operand.choice]
 
-    def text(self, part: Ref | Arg) -> str:
-        """The text of a reference or input within a text."""
-        return self.inputs[part.name] if isinstance(part, Arg) else text_of_plain(self.value(part))
+    def measured(self, operand: Operand) -> Measured:
+        """The value of an operand whose slot is filled, with its size. A value that was stored without it is walked once.
+
+        Raises:
+            RequestError: it is not plain data of allowed size.
+        """
+        if isinstance(operand, Const):
+            return operand.measured()
+        value = self.value(operand)
+        if isinstance(value, str):
+            return Measured(value, text_measure(value))
+        assert isinstance(operand, Ref)
+        slot = (operand.node_id, operand.choice)
+        found = self.measures.get(slot)
+        if found is None:
+            try:
+                found = self.measures[slot] = measure(value)
+            except (ValueError, TypeError) as error:  # the outcome of an earlier run
+                raise RequestError(f"node {operand.node_id} has no plain value: {error}") from None
+        return Measured(value, found)
 
     @property
     def is_done(self) -> bool:
@@ -332,9 +357,10 @@ def named_values(nodes: Mapping[int, Node], found: Mapping[tuple[int, int], Any]
         num_choices = choices_of(node)
         default = "" if isinstance(node, (Generate, Select)) else None
         own = [found.get((node_id, choice), default) for choice in range(num_choices)]
-        if name in values or num_choices > 1:
-            before = values.get(name, [])
-            values[name] = [*(before if name in lists or name not in values else [before]), *own]
+        if name in lists:
+            values[name].extend(own)
+        elif name in values or num_choices > 1:
+            values[name] = [*([values[name]] if name in values else []), *own]
             lists.add(name)
         else:
             values[name] = own[0]

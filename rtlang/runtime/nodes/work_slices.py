@@ -12,17 +12,34 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Protocol, TypeVar
 
+from rtlang.contract.accounts.request_account import Work
 from rtlang.contract.request_graph import Node
 from rtlang.runtime.nodes.node_table import Waits
 
-TURN_WORK = 100
-"""Work of one turn, in actions of about 30 us; texts and generations count as more of them."""
+TURN_WORK_US = 3_000.0
+"""Work of one turn in microseconds, as estimated by its price."""
+SMALL_WORK_US = 500.0
+"""Work above this price leaves the engine thread."""
 NODES_A_TURN = 200
-_CHARS_A_ACTION = 40  # that are encoded in the time of one action
+ACTION_US = 30.0
+CHAR_US = 0.75
+"""Of a character that is encoded."""
 
 Later = Callable[[Callable[[], None]], None]
 """Calls a function in a later turn of the engine thread."""
+
+_T = TypeVar("_T")
+
+
+class Offload(Protocol):
+    """Runs a function on another thread, and then another one with its result or its exception on the engine thread. Neither runs once
+    the graph has ended. `size`: the price of the work in microseconds; `kind`: what it is counted as."""
+
+    def __call__(
+        self, size: int, work: Callable[[], _T], then: Callable[[_T | Exception], None], kind: Work
+    ) -> None: ...
 
 
 @dataclass(slots=True)
@@ -43,6 +60,7 @@ class WorkSlices:
         on_idle: called when nothing is ready and no node is on its way.
         is_ended: whether the graph has ended.
         later: None does everything at once.
+        offload: None does all work on this thread.
         check: called before each action; what it raises ends the work.
     """
 
@@ -52,13 +70,14 @@ class WorkSlices:
         on_idle: Callable[[], None],
         is_ended: Callable[[], bool],
         later: Later | None,
+        offload: Offload | None = None,
         check: Callable[[], None] = lambda: None,
     ) -> None:
         self._actions, self._on_idle, self._is_ended = actions, on_idle, is_ended
-        self._later, self._check = later, check
+        self._later, self._offload, self._check = later, offload, check
         self._arriving: deque[_Arrival] = deque()
         self._is_draining = self._is_continuing = False
-        self._work = 0
+        self._work_us = 0.0
 
     @property
     def num_arriving(self) -> int:
@@ -92,7 +111,7 @@ class WorkSlices:
             arrival = self._arriving[0]
             steps = list(islice(arrival.nodes, num_steps))
             num_steps -= max(1, len(steps))
-            self._work += len(steps)
+            self._work_us += ACTION_US * len(steps)
             nodes = [node for node in steps if node is not None]
             arrival.num_left -= len(nodes)
             if nodes:
@@ -106,19 +125,49 @@ class WorkSlices:
         if has_arrived:
             self.drain()
 
-    def spend_on_text(self, num_chars: int) -> None:
-        """The running action encodes a text."""
-        self._work += num_chars // _CHARS_A_ACTION
+    def spend(self, price_us: float) -> None:
+        """The running action does work of this price."""
+        self._work_us += price_us
+
+    def is_small(self, price_us: float) -> bool:
+        """Whether `do` does work of this price on the engine thread."""
+        return self._offload is None or price_us <= SMALL_WORK_US
+
+    def do(
+        self,
+        price_us: float,
+        work: Callable[[], _T],
+        then: Callable[[_T | Exception], None],
+        kind: Work = Work.VALUE,
+    ) -> None:
+        """Do a part of an action: here if it is small, else on another thread.
+
+        Args:
+            price_us: estimated microseconds.
+            work: touches nothing of the graph.
+            then: called with the result of `work`, or its exception, now or later, unless the graph ends before that.
+            kind: what the time of another thread is counted as.
+        """
+        if self._offload is not None and price_us > SMALL_WORK_US:
+            self._offload(int(price_us), work, then, kind)
+            return
+        self.spend(price_us)
+        result: _T | Exception
+        try:
+            result = work()
+        except Exception as error:
+            result = error
+        then(result)
 
     def drain(self) -> None:
         """Do what is ready, some of it in later turns. Does nothing within an action: its caller goes on."""
         if self._is_draining or self._is_continuing or self._is_ended():
             return
         self._is_draining = True
-        self._work = 0
+        self._work_us = 0.0
         while self._actions.is_ready and not self._is_ended():
-            self._work += 1
-            if self._later is not None and self._work > TURN_WORK:
+            self._work_us += ACTION_US
+            if self._later is not None and self._work_us > TURN_WORK_US:
                 self._is_continuing = True
                 self._later(self._go_on)
                 break

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
-from rtlang.contract.graph.value_text import text_of_plain
 from rtlang.contract.request_graph import Arg, Node, Ref, RoleEnd, RoleStart, Text, TokenIds
 from rtlang.model.text.tokenizer import Tokenizer
 
@@ -98,7 +97,8 @@ def ends_with_text(node_id: int | None, nodes: Mapping[int, Node], value_of: Cal
         for part in reversed(node.parts):
             if isinstance(part, (RoleStart, RoleEnd, TokenIds)):
                 return False
-            if part if isinstance(part, str) else text_of_plain(value_of(part)):
+            text = part if isinstance(part, str) else value_of(part)
+            if text or not isinstance(text, str):  # the text of any other value has characters
                 return True
         node_id = node.parent
     return False

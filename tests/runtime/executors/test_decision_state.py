@@ -111,7 +111,7 @@ def test_each_value_of_a_vote_is_read_once(monkeypatch: pytest.MonkeyPatch) -> N
         read.append(value)
         return str(value)
 
-    monkeypatch.setattr("rtlang.runtime.executors.decision_state._key", key)
+    monkeypatch.setattr("rtlang.runtime.executors.decision_state.vote_key", key)
     state = DecisionState(vote(100))
     for index in range(60):
         state.know(index, index % 7)

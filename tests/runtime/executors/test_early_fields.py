@@ -98,8 +98,8 @@ def test_each_field_is_given_once_and_as_the_whole_text_says() -> None:
                 for reader, value in early.read(TEXT, text[:end]):
                     if reader in readers:
                         assert reader not in given
-                        assert is_settled(text[:end], readers[reader], value)
-                        given[reader] = value
+                        assert is_settled(text[:end], readers[reader], value.value)
+                        given[reader] = value.value
                     num_early += 1
         assert missing not in given
         assert all(repr(expected[reader]) == repr(value) for reader, value in given.items())

@@ -7,34 +7,50 @@ from collections.abc import Callable
 
 import pytest
 
+from rtlang.contract.errors import ContextLengthError, RequestError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed
 from rtlang.contract.graph.nodes import Generate
+from rtlang.contract.graph.value_size import measured
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.request_graph import Arg, Part, Ref, RequestGraph, RoleEnd, RoleStart, Text
-from rtlang.runtime.executors import text_nodes
-from rtlang.runtime.executors.text_nodes import SHORT_CHARS, is_long, num_chars, with_texts
+from rtlang.contract.request_graph import RequestGraph, RoleEnd, RoleStart, Text, TokenIds
+from rtlang.runtime.executors.text_nodes import KnownPart, price_of_text, with_texts
+from rtlang.runtime.nodes.work_slices import CHAR_US, SMALL_WORK_US
 from rtlang.runtime.runtime import Runtime
 from rtlang.runtime.texts.token_sequence import TokenSequence
 
+SHORT_CHARS = int(SMALL_WORK_US / CHAR_US)
+
 
 @pytest.mark.parametrize(
-    ("parts", "expected"),
+    ("parts", "is_long"),
     [
         (("a" * SHORT_CHARS,), False),
-        (("a" * SHORT_CHARS, "b"), True),
-        ((RoleStart("user"), "a", RoleEnd()) * 20, False),
+        (("a" * SHORT_CHARS, "b" * 2), True),
+        ((RoleStart("user"), "a", RoleEnd()) * 10, False),
         ((RoleStart("user"), "a", RoleEnd()) * 200, True),
         ((RoleStart("user", "[]"), "a", RoleEnd()), True),
+        ((measured([1] * 10),), False),
+        ((measured([1] * 1_000),), True),
+        ((TokenIds((1,) * 20_000),), True),
     ],
 )
-def test_long_texts_many_messages_and_tools_are_long(parts: tuple[Part, ...], expected: bool) -> None:
-    assert is_long(parts, TokenSequence()) == expected
+def test_long_texts_many_messages_tools_and_large_values_are_long(parts: tuple[KnownPart, ...], is_long: bool) -> None:
+    assert (price_of_text(parts, TokenSequence()) > SMALL_WORK_US) == is_long
 
 
-def test_references_and_inputs_become_text() -> None:
-    parts = with_texts(("a", Ref(1), Arg("x"), RoleEnd()), lambda part: "b" if isinstance(part, Ref) else "cc")
-    assert parts == ("a", "b", "cc", RoleEnd())
-    assert num_chars(parts) == 4
+def test_a_value_becomes_text_once_however_often_it_occurs() -> None:
+    value = measured([1, "a"])
+    parts = with_texts(("a", value, RoleEnd(), value), 100, 9)
+    assert parts == ("a", "[1, 'a']", RoleEnd(), "[1, 'a']")
+    assert parts[1] is parts[3]
+
+
+def test_values_that_are_too_long_for_the_context_are_refused_before_they_are_joined() -> None:
+    value = measured("x" * 900_000)
+    with pytest.raises(ContextLengthError, match="at least 10 tokens"):
+        with_texts((value,) * 100_000, 2_000_000, 9)
+    with pytest.raises(RequestError, match="a value within a text: the result has more than 1000000 characters"):
+        with_texts((measured([0.123456789] * 400_000),), 2_000_000, 9)
 
 
 def run(runtime: Runtime, graph: RequestGraph) -> list[Event]:
@@ -63,7 +79,6 @@ def on_other_threads(runtime: Runtime, seen: set[str]) -> Callable[..., list[int
 
 
 def test_a_long_text_gives_the_text_of_its_parts_and_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_nodes, "SHORT_CHARS", 1000)
     long = "The red fox sleeps. " * 60
     params = SamplingParams(max_tokens=8, ignore_eos=True)
     with Runtime("rtlang:tiny", num_pages=128) as runtime:

@@ -13,6 +13,7 @@ from rtlang.compiler.context import Context
 from rtlang.compiler.pipeline import compile_graph
 from rtlang.contract.errors import AbortedError
 from rtlang.contract.events import CallRequested, GraphFinished
+from rtlang.contract.graph.value_size import measured
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import (
     Block,
@@ -71,7 +72,7 @@ def test_a_sequence_that_waits_for_a_tool_stays_in_the_cache(is_kept: bool) -> N
     assert any(isinstance(event, CallRequested) for event in world.events[0])
     assert (world.engine.cache.num_held > 0) == is_kept
     press(world)
-    agent.resolve(2, "found")
+    agent.resolve(2, measured("found"))
     world.run()
     assert isinstance(world.events[0][-1], GraphFinished)
     num_cached = world.finished(0)[4].usage.cached_tokens
@@ -102,7 +103,7 @@ def end_by_failing(agent: GraphExecution) -> None:
 
 
 def end_by_closing(agent: GraphExecution) -> None:
-    agent.resolve(4, "found")
+    agent.resolve(4, measured("found"))
     agent.close()
 
 
@@ -144,7 +145,7 @@ def test_the_end_of_a_block_is_kept_until_the_next_iteration_has_taken_it_over()
         call = [event for event in world.events[0] if isinstance(event, CallRequested)][-1]
         press(world)
         assert world.engine.cache.num_held > 0
-        agent.resolve(call.node_id, f"found {iteration}")
+        agent.resolve(call.node_id, measured(f"found {iteration}"))
     world.run()
     finished = world.finished(0)
     for node_id in (5, 8, 20):
@@ -237,7 +238,7 @@ def play(
         for graph_id, agent in enumerate(agents):
             for event in list(world.events[graph_id]):
                 if isinstance(event, CallRequested) and rng.random() < 0.2:
-                    agent.resolve(event.node_id, "tool")
+                    agent.resolve(event.node_id, measured("tool"))
         if world.engine.has_work:
             world.step()
         elif world.num_ended == len(agents):

@@ -10,12 +10,16 @@ from random import Random
 import pytest
 
 from rtlang.contract.errors import AbortedError, RequestError
+from rtlang.contract.graph.value_size import measured
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Apply, Arg, Call, Const, Generate, Node, Ref, Select, Text, choices_of
+from rtlang.runtime.nodes import node_table
 from rtlang.runtime.nodes.node_table import NodeTable, Waits, named_values
 from rtlang.runtime.nodes.slots import CANCELLED, Slot
-from rtlang.runtime.nodes.work_slices import NODES_A_TURN, TURN_WORK, WorkSlices
+from rtlang.runtime.nodes.work_slices import ACTION_US, NODES_A_TURN, TURN_WORK_US, WorkSlices
 from rtlang.runtime.texts.token_sequence import TokenSequence
+
+TURN_WORK = int(TURN_WORK_US / ACTION_US)
 
 
 def text(node_id: int, parent: int | None = None) -> Text:
@@ -282,7 +286,25 @@ def test_operands_have_the_values_of_inputs_constants_and_nodes() -> None:
     table.add(gen(1, n=2))
     table.end(gen(1, n=2), TokenSequence(), ["a", "b"])
     assert [table.value(each) for each in (Const(3), Arg("question"), Ref(1, 1))] == [3, "red", "b"]
-    assert [table.text(each) for each in (Arg("question"), Ref(1))] == ["red", "a"]
+    assert [table.measured(each).size for each in (Const([1, "ab"]), Arg("question"), Ref(1))] == [5, 4, 2]
+
+
+def test_a_value_is_measured_once_unless_its_size_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, seen = NodeTable(), list[object]()
+    told = measured([1, 2])
+    monkeypatch.setattr(node_table, "measure", lambda value: (seen.append(value), measured(value).measure)[1])
+    for node in (Apply(1, "list", ()), Apply(2, "list", ())):
+        table.add(node)
+    table.end(Apply(1, "list", ()), None, [told])
+    table.end(Apply(2, "list", ()), None, [[3]])
+    assert [table.measured(Ref(each)).value for each in (1, 2, 2)] == [[1, 2], [3], [3]]
+    assert (table.value(Ref(1)), seen) == ([1, 2], [[3]])
+
+
+def test_many_nodes_of_one_name_give_one_list() -> None:
+    nodes: dict[int, Node] = {each: Apply(each, "list", (), "x") for each in range(5)}
+    values = named_values(nodes, {(each, 0): each for each in range(5)})
+    assert values == {"x": [0, 1, 2, 3, 4]}
 
 
 def test_work_is_ahead_until_a_node_begins_or_ends() -> None:

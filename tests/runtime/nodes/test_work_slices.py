@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 
+from rtlang.contract.accounts.request_account import Work
 from rtlang.contract.request_graph import Node, Text
 from rtlang.runtime.nodes.node_table import Waits
-from rtlang.runtime.nodes.work_slices import NODES_A_TURN, TURN_WORK, WorkSlices
+from rtlang.runtime.nodes.work_slices import ACTION_US, NODES_A_TURN, SMALL_WORK_US, TURN_WORK_US, WorkSlices
+
+TURN_WORK = int(TURN_WORK_US / ACTION_US)
 
 
 class World:
@@ -85,14 +89,29 @@ def test_a_drain_from_elsewhere_waits_for_the_turn_that_goes_on() -> None:
 def test_heavy_actions_end_a_turn_early() -> None:
     world = World()
     for number in range(10):
-        world.actions.add(
-            (), lambda number=number: (world.slices.spend_on_text(TURN_WORK * 40), world.done.append(number))
-        )  # type: ignore[misc]
+        world.actions.add((), lambda number=number: (world.slices.spend(TURN_WORK_US), world.done.append(number)))  # type: ignore[misc]
     world.slices.drain()
     for number in range(1, 10):
         assert world.done == list(range(number))
         world.turn()
     assert len(world.done) == 10
+
+
+def test_work_goes_to_another_thread_by_its_price() -> None:
+    asked: list[tuple[int, Callable[[], Any], Callable[[Any], None], Work]] = []
+    slices = WorkSlices(Waits(), lambda: None, lambda: False, None, lambda *job: asked.append(job))
+    results: list[object] = []
+
+    def fail() -> int:
+        raise KeyError("x")
+
+    slices.do(SMALL_WORK_US, lambda: 1, results.append)
+    slices.do(SMALL_WORK_US + 1, lambda: 2, results.append, Work.TOKENIZE)
+    slices.do(1.0, fail, results.append)
+    assert [type(each) for each in results] == [int, KeyError]
+    ((price, work, then, kind),) = asked
+    then(work())
+    assert (price, results[-1], kind) == (501, 2, Work.TOKENIZE)
 
 
 def test_an_ended_graph_does_nothing_more() -> None:
