@@ -117,7 +117,7 @@ LEVELS: dict[str, list[str]] = {
         "runtime scripted_runtime",
     ],
     "rtlang.serve": [
-        "client_messages event_bridge idempotent_extends json_parts network openai response_store",
+        "client_messages event_bridge idempotent_extends json_parts network openai records response_store",
         "connection resumable sglang",
         "service",
         "http opening_handshake output_flow streams",
@@ -127,7 +127,7 @@ LEVELS: dict[str, list[str]] = {
     "rtlang.serve.http": [
         "direct_events errors",
         "access_middleware graph_stream snapshot_feed sse text_models",
-        "client_work",
+        "client_work request_middleware",
         "body",
         "routes",
         "app",
