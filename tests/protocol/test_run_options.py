@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rtlang.contract.accounts.request_context import RequestContext
 from rtlang.contract.errors import ProtocolError
 from rtlang.contract.runs.budget import Budget
 from rtlang.contract.runs.principal import Principal
@@ -30,6 +31,7 @@ FULL = RunOptions(
     cache_salt="red",
     reports_progress=True,
     principal=Principal("ana"),
+    context=RequestContext("a-1", "open"),
 )
 
 
@@ -41,7 +43,7 @@ def test_every_option_is_in_the_table_or_written_by_its_sender() -> None:
 def test_an_open_message_says_what_its_reader_finds() -> None:
     body, beside = fields_of(FULL, Place.BODY), fields_of(FULL, Place.BESIDE)
     assert list(body) == ["inputs", "priority", "seed", "budget", "cache_salt"]
-    assert beside == {"progress": True}
+    assert beside == {"progress": True, "context": {"request_id": "a-1", "door": "open"}}
     read = options_from_open(body, options_beside(beside | {"deadline_ms": 1500, "credit": 3}), {}, is_open=True)
     assert read == replace(FULL, principal=RunOptions().principal, is_open=True, deadline_s=1.5, credit=3)
 
@@ -54,7 +56,7 @@ def test_options_that_are_not_given_are_left_out_of_an_open_message() -> None:
 @pytest.mark.parametrize("options", [RunOptions(), FULL])
 def test_an_engine_reads_what_it_is_sent(options: RunOptions) -> None:
     written = options_to_engine(options)
-    assert list(written) == ["inputs", "priority", "seed", "budget", "cache_salt", "principal", "progress"]
+    assert list(written) == ["inputs", "priority", "seed", "budget", "cache_salt", "principal", "progress", "context"]
     assert options_from_engine(written | {"open": False}) == options
     live = {"open": True, "deadline_s": 2.5, "credit": 4}
     assert options_from_engine(written | live) == replace(options, is_open=True, deadline_s=2.5, credit=4)

@@ -29,8 +29,11 @@ def read(*chunks: bytes, declared: str | None = None, limit: int = 100_000) -> A
 
     headers = [] if declared is None else [(b"content-length", declared.encode())]
 
-    async def run(principal: Principal, price: float, fn: Callable[[], Any], *, kind: WorkKind) -> Any:
+    async def run(
+        principal: Principal, price: float, fn: Callable[[], Any], *, kind: WorkKind, may_wait: bool, is_bounded: bool
+    ) -> Any:
         assert principal is LOCAL
+        assert (kind, may_wait, is_bounded) == (WorkKind.PARSE, False, True)
         assert price > 0 or not sum(map(len, chunks))
         return fn()
 
