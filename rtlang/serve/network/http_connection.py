@@ -8,6 +8,9 @@ is still to be sent.
 A client may be sending when it is answered: a body that is too long, or that nobody reads. A socket that is closed with unread input is
 reset, and the client loses the answer. So its rest is read and dropped: the connection is only half closed, or goes on with its next
 request if it need not close. This ends after `request_timeout_s`, and at `MAX_DROPPED_BYTES`, with a reset.
+
+A client that closes its own side after a whole request may have left, or may wait for the answer: only a write would tell. The answer has
+`HALF_CLOSED_S` to end; then the client counts as gone. One that does so within its answer has left.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from rtlang.contract.config import ServeConfig
 from rtlang.serve.network.body_writer import BODY_WRITER, BodyWriter, body_writer_of
@@ -32,6 +35,8 @@ if sys.platform == "linux":
 
 MAX_DROPPED_BYTES = 64 << 20
 """Bytes of one connection that are read for the client's sake after its answer."""
+HALF_CLOSED_S = 1.0
+"""Seconds in which an answer must end after its client has closed its own side of the connection."""
 ErrorBody = Callable[[int, str, str], bytes]
 """Makes the body of an error response from its status, message and code."""
 _REFUSALS = {
@@ -56,6 +61,7 @@ class HttpConnection(H11Protocol):
         self._slow_timer: asyncio.TimerHandle | None = None
         self._address: str | None = None  # while it is counted
         self._num_dropped = 0
+        self._leave_timer: asyncio.TimerHandle | None = None  # since the client closed its side
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._socket = transport
@@ -70,6 +76,8 @@ class HttpConnection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._enter(None)
         self._stop_slow_timer()
+        if self._leave_timer is not None:
+            self._leave_timer.cancel()
         self._release()
         super().connection_lost(exc)
         self.app_state.pop(BODY_WRITER, None)  # this and the next are cycles of references
@@ -89,6 +97,20 @@ class HttpConnection(H11Protocol):
         super().data_received(data)
         self._settle()
 
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Keep the connection open for the answer to a whole request."""
+        assert self._socket is not None
+        is_waiting = not self.is_lingering and self._is_working() and not self.cycle.response_started
+        if not is_waiting or not self._socket.can_write_eof():  # TLS has no half
+            return False
+        if self._leave_timer is None:
+            self._leave_timer = self.loop.call_later(HALF_CLOSED_S, self._socket.close)
+        return True
+
+    def _should_upgrade(self) -> bool:
+        """Whether a request asks for a WebSocket. Other upgrades, as many clients offer to HTTP/2, are passed over (RFC 9110, 7.8)."""
+        return self.scope["method"] == "GET" and self._get_upgrade() == b"websocket"
+
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         self._enter(None)
         assert self._socket is not None
@@ -107,7 +129,9 @@ class HttpConnection(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """Answer a request that is not HTTP; called by uvicorn as it handles the error."""
         error = sys.exception()
-        self._refuse(error.error_status_hint if isinstance(error, h11.RemoteProtocolError) else 400)
+        status = error.error_status_hint if isinstance(error, h11.RemoteProtocolError) else 400
+        is_in_body = self.conn.our_state is h11.SEND_RESPONSE  # a chunk whose length does not end is no long header
+        self._refuse(400 if is_in_body and status == 431 else status)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -213,6 +237,8 @@ class HttpConnection(H11Protocol):
             return
         if self.transport.is_closing() or self.transport.get_protocol() is not self:
             self._enter(None)
+        elif self._leave_timer is not None and not self._is_working():
+            self.transport.close()  # nothing more can come
         elif self._is_between_requests():
             self._num_dropped = 0
             if cast(object, self.cycle) is not None and not self.conn.trailing_data[0]:
@@ -228,6 +254,11 @@ class HttpConnection(H11Protocol):
 
     def _is_between_requests(self) -> bool:
         return self.conn.their_state is h11.IDLE
+
+    def _is_working(self) -> bool:
+        """Whether a whole request has arrived whose answer has not ended."""
+        cycle = cast(RequestResponseCycle | None, self.cycle)
+        return cycle is not None and not cycle.response_complete and not cycle.more_body
 
     def _is_answered(self) -> bool:
         """Whether the client is sending the body of a request that has its answer."""

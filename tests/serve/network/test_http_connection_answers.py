@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import http.client
 import importlib
+import io
 import json
 import socket
 import threading
@@ -11,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from rtlang.contract.errors import OverloadError
 from rtlang.serve.network import http_connection
 from tests.support.servers.serving import RawSocket, Serving, serving
 from tests.support.waiting import wait_until
@@ -19,6 +24,7 @@ LIMIT = 100_000
 BODY = b"x" * (12 << 20)
 """Longer than what the kernel holds of both sides, so that a client that sends it all must be read."""
 LARGE = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(BODY)
+COMPLETION_HEAD = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
 CHUNKED = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -50,11 +56,17 @@ def send_all(peer: RawSocket, *parts: bytes) -> None:
         ((LARGE.replace(b"Host", b"Connection: close\r\nHost"), BODY), 413, "body_too_large"),
         ((CHUNKED, b"%x\r\n" % len(BODY), BODY, b"\r\n0\r\n\r\n"), 413, "body_too_large"),
         ((CHUNKED, b"no number\r\n", BODY), 400, "bad_request"),
+        ((CHUNKED, BODY), 400, "bad_request"),  # a length of a chunk that does not end
         ((b"no request\r\n\r\n", BODY), 400, "bad_request"),
         ((b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: ", BODY), 431, "header_too_large"),
         ((LARGE.replace(b"localhost", b"elsewhere"), BODY), 403, "host"),
         ((LARGE.replace(b"/v1/completions", b"/nowhere"), BODY), 404, "not_found"),
         ((LARGE.replace(b"Host", b"Expect: 100-continue\r\nHost"), BODY), 413, "body_too_large"),
+        ((LARGE.replace(b"1.1", b"1.0"), BODY), 413, "body_too_large"),
+        ((LARGE.replace(b"Host", b"Origin: http://elsewhere.example\r\nHost"), BODY), 403, "origin"),
+        ((LARGE.replace(b"/v1/completions", b"/health"), BODY), 405, "method_not_allowed"),
+        ((LARGE.replace(b"Host", b"Upgrade: websocket\r\nConnection: Upgrade\r\nHost"), BODY), 413, "body_too_large"),
+        ((LARGE.replace(b"Host", b"Upgrade: h2c\r\nConnection: Upgrade\r\nHost"), BODY), 413, "body_too_large"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
@@ -68,6 +80,54 @@ def test_an_answer_reaches_a_client_that_sends_first(
         if headers.get("connection") == "close":
             assert peer.file.read() == b""
     wait_until(lambda: server.count("sockets") == 0)
+
+
+@pytest.mark.parametrize("num_bytes", [1 << 20, 50 << 20])
+@pytest.mark.parametrize("path", [b"/v1/completions", b"/nowhere"])
+def test_a_sender_in_small_parts_gets_its_answer(server: Serving, path: bytes, num_bytes: int) -> None:
+    part = b"x" * 8192
+    with RawSocket(server.url) as peer:
+        send_all(peer, b"POST %b HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % (path, num_bytes))
+        send_all(peer, *[part] * (num_bytes // len(part)))
+        assert answer(peer)[0] == (404 if path == b"/nowhere" else 413)
+
+
+def test_an_answer_comes_before_the_body_of_a_client_that_waits_for_it(server: Serving) -> None:
+    """A client that sends `Expect: 100-continue` is not asked for a body that nobody reads, and may leave it out."""
+    with RawSocket(server.url) as peer:
+        send_all(peer, LARGE.replace(b"Host", b"Expect: 100-continue\r\nHost"))
+        found, headers, _ = answer(peer)
+        assert (found, headers["connection"]) == (413, "close")
+    with RawSocket(server.url) as peer:
+        small = b'{"prompt": 3}'
+        send_all(peer, (COMPLETION_HEAD % len(small)).replace(b"Host", b"Expect: 100-continue\r\nHost"))
+        assert peer.status() == 100
+        send_all(peer, small)
+        assert answer(peer)[0] == 400
+
+
+def test_a_server_that_is_busy_or_ending_tells_a_client_that_sends_first() -> None:
+    large = b'{"prompt": "a", "max_tokens": 4, "user": "%b"}' % (b"x" * (4 << 20))
+    request = (COMPLETION_HEAD % len(large), large)
+    with contextlib.ExitStack() as server, contextlib.ExitStack() as sockets:
+        busy = server.enter_context(serving(max_frame_bytes=8 << 20, drain_timeout_s=20))
+        first, second, watcher = (sockets.enter_context(RawSocket(busy.url)) for _ in range(3))
+        watcher.greet()
+        send_all(first, *request)
+        busy.target.wait_for(1)
+        busy.target.refusal = OverloadError("the queue is full", 1.0)
+        send_all(second, *request)
+        found, headers, body = answer(second)
+        assert (found, body["error"]["code"]) == (429, "overload"), body
+        ending = threading.Thread(target=server.pop_all().close)
+        ending.start()
+        assert json.loads(watcher.receive()[1])["t"] == "drain"
+        send_all(second, *request)
+        found, headers, body = answer(second)
+        assert (found, headers["retry-after"]) == (503, "20"), body
+        busy.target.finish()
+        assert answer(first)[0] == 200
+        ending.join()
 
 
 def test_a_connection_goes_on_after_a_body_that_nobody_read() -> None:
@@ -141,12 +201,76 @@ def test_a_client_that_leaves_while_its_rest_is_read_is_forgotten(server: Servin
         wait_until(lambda: server.count("sockets") == 0)
 
 
-@pytest.mark.parametrize("library", ["httpx", "urllib3", "requests"])
+COMPLETION = b'{"prompt": "a", "max_tokens": 4}'
+HALF_CLOSED = [
+    (COMPLETION[:-1], 400),
+    (COMPLETION[:-1] + b', "user": "%b"' % (b"x" * (2 << 20)), 400),  # parsed beside the event loop
+    (COMPLETION, 200),
+]
+
+
+@pytest.mark.parametrize(("body", "status"), HALF_CLOSED, ids=["malformed", "large", "answer"])
+def test_a_client_that_has_closed_its_side_gets_its_answer(body: bytes, status: int) -> None:
+    with serving(max_frame_bytes=8 << 20) as patient, RawSocket(patient.url) as peer:
+        send_all(peer, COMPLETION_HEAD % len(body), body)
+        peer.socket.shutdown(socket.SHUT_WR)
+        if status == 200:
+            patient.target.wait_for(1)
+            patient.target.finish()
+        received = peer.file.read()
+        assert received.startswith(b"HTTP/1.1 %d " % status)
+        json.loads(received.partition(b"\r\n\r\n")[2])
+        wait_until(lambda: patient.count("sockets") == 0)
+
+
+@pytest.mark.parametrize("stream", [b"true", b"false"])
+def test_a_client_that_has_closed_its_side_counts_as_gone_after_a_time(
+    stream: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_connection, "HALF_CLOSED_S", 0.05)
+    body = b'{"stream": %b, ' % stream + COMPLETION[1:]
+    with serving() as patient, RawSocket(patient.url) as peer:
+        send_all(peer, COMPLETION_HEAD % len(body), body)
+        patient.target.wait_for(1)
+        peer.socket.shutdown(socket.SHUT_WR)
+        wait_until(lambda: patient.target.runs[0].was_cancelled)
+        assert b"[DONE]" not in peer.file.read()
+        patient.target.finish()
+        wait_until(lambda: patient.count("sockets") == 0)
+
+
+def test_all_requests_of_a_client_that_has_closed_its_side_are_answered(server: Serving) -> None:
+    get = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with RawSocket(server.url) as peer:
+        send_all(peer, get * 5 + get[:20])
+        peer.socket.shutdown(socket.SHUT_WR)
+        assert peer.file.read().count(b"200 OK") == 5
+    wait_until(lambda: server.count("sockets") == 0)
+
+
+@pytest.mark.parametrize("library", ["http.client", "httpx", "urllib3", "requests", "aiohttp"])
 @pytest.mark.parametrize("path", ["/v1/completions", "/nowhere"])
 def test_published_clients_see_the_answer_to_a_large_body(server: Serving, library: str, path: str) -> None:
     module: Any = pytest.importorskip(library, reason=f"needs the package {library}")
     url = server.url.replace("ws", "http", 1) + path
-    if library == "urllib3":
+    if library == "http.client":
+        for is_chunked in (False, True):
+            connection = http.client.HTTPConnection(url.split("/")[2], timeout=20)
+            body = iter([BODY[: 1 << 20]] * 12) if is_chunked else BODY
+            connection.request("POST", path, body, encode_chunked=is_chunked)
+            response = connection.getresponse()
+            status, text = response.status, response.read()
+            assert json.loads(text)["error"]["code"]
+            connection.close()
+    elif library == "aiohttp":
+
+        async def post() -> int:
+            async with module.ClientSession() as session, session.post(url, data=io.BytesIO(BODY)) as response:
+                assert (await response.json())["error"]["code"]
+                return int(response.status)
+
+        status = asyncio.run(post())
+    elif library == "urllib3":
         pool = module.PoolManager(retries=False)
         response = pool.request("POST", url, body=BODY)
         status = response.status
