@@ -198,12 +198,12 @@ class ProgramBalancer(LoadBalancer):
         return found
 
     def _as_movable(self, graph_id: int, program: _RoutedProgram, to: str) -> MovableProgram:
-        work, num_delivered = program.work, program.run.num_delivered
+        work, num_delivered, weight = program.work, program.run.num_delivered, self.estimator.output_weight
         done = 0.0
         if not program.run.ledger.is_empty:
-            done = work.prefix_tokens + self.estimator.output_weight * num_delivered
+            done = work.prefix_tokens + weight * num_delivered
         again = work.prefix_tokens - self.router.num_held_tokens(to, work) + num_delivered
-        return MovableProgram(graph_id, max(0.0, work.compute - done), max(0.0, again))
+        return MovableProgram(graph_id, max(0.0, work.compute_at(weight) - done), max(0.0, again))
 
     def forget_engine(self, engine: str) -> None:
         """See `LoadBalancer.forget_engine`."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 
-from rtlang.contract.node_work import CHARS_PER_TOKEN, OUTPUT_WEIGHT, node_work
+from rtlang.contract.node_work import CHARS_PER_TOKEN, OUTPUT_WEIGHT, NodeWork, node_work
 from rtlang.contract.request_graph import (
     Arg,
     Generate,
@@ -116,9 +116,12 @@ def work_of(
 ) -> ProgramWork:
     """The work of nodes; see `program_work`."""
     prefix = longest_prefix(nodes, inputs)
-    compute = sum([node_work(node, inputs, chars_per_token).weighted(output_weight) for node in nodes])
+    total = NodeWork()
+    for node in nodes:
+        total = total.plus(node_work(node, inputs, chars_per_token))
+    compute = max(total.weighted(output_weight), len(prefix) / chars_per_token)
     digests = block_digests(prefix, namespace)
-    return ProgramWork(digests, BLOCK_CHARS / chars_per_token, max(compute, len(prefix) / chars_per_token))
+    return ProgramWork(digests, BLOCK_CHARS / chars_per_token, compute, total.output, output_weight)
 
 
 def block_digests(text: str, namespace: str = "") -> tuple[int, ...]:

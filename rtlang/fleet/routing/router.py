@@ -43,17 +43,24 @@ class ProgramWork:
         digests: chained digests of the blocks of its constant prefix, from 0 to 2**64 - 1. Equal digests mean that all blocks up to
             there are equal.
         tokens_per_block: tokens of one block.
-        compute: tokens to compute where nothing of it is cached, the prefix included; an output token counts as several.
+        compute: tokens to compute where nothing of it is cached, the prefix included; an output token counts `output_weight` times.
+        num_output_tokens: the expected output tokens among them.
     """
 
     digests: tuple[int, ...]
     tokens_per_block: float
     compute: float
+    num_output_tokens: float = 0.0
+    output_weight: float = 1.0
 
     @property
     def prefix_tokens(self) -> float:
         """Tokens of the prefix."""
         return len(self.digests) * self.tokens_per_block
+
+    def compute_at(self, output_weight: float) -> float:
+        """`compute` by another weight of output tokens, which was measured since."""
+        return self.compute + (output_weight - self.output_weight) * self.num_output_tokens
 
     def remaining(self, num_held: int) -> float:
         """Tokens to compute where the first `num_held` blocks are cached."""

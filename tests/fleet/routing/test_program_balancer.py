@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rtlang.contract.events import TextDelta
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Generate, RequestGraph, Text
@@ -26,9 +28,9 @@ class NoOwner:
         raise NotImplementedError
 
 
-def accepted(balancer: ProgramBalancer, graph_id: int) -> EngineRun:
+def accepted(balancer: ProgramBalancer, graph_id: int, graph: RequestGraph = GRAPH) -> EngineRun:
     share = Share(Admission(100))
-    run = EngineRun(NoOwner(), graph_id, GRAPH, GRAPH.validate(), lambda event: None, share, RunOptions())
+    run = EngineRun(NoOwner(), graph_id, graph, graph.validate(), lambda event: None, share, RunOptions())
     balancer.accept(run, {})
     return run
 
@@ -107,6 +109,23 @@ def test_programs_move_to_a_replica_that_comes_back_but_only_once() -> None:
         balancer.note_load("b", NO_LOAD | {"output_weight": 400, "opened": len(moves), "prompt": 90_000})
         balancer.note_load("a", NO_LOAD | {"output_weight": 400, "opened": 16})
     assert balancer.moves(lambda name: True) == [], "none goes back"
+
+
+@pytest.mark.parametrize("output_weight", [1, 4, 40])
+def test_half_of_the_programs_move_at_whatever_weight_output_tokens_have(output_weight: int) -> None:
+    """The queue is reported by the weight that the replicas measure; the programs came before anything was measured."""
+    balancer = begun()
+    balancer.forget_engine("b")
+    graph = RequestGraph(
+        (Text(0, None, ("Story:",)), Generate(1, 0, "x", SamplingParams(max_tokens=200, ignore_eos=True)))
+    )
+    for graph_id in range(1, 17):
+        balancer.note_opened(accepted(balancer, graph_id, graph).graph_id, balancer.choose(graph_id, ["a"]))
+    load = NO_LOAD | {"output_weight": 100 * output_weight, "opened": 16, "output": 16 * 200}
+    for _ in range(2):
+        balancer.note_load("a", load)
+    balancer.note_ready("b", READY)
+    assert len(balancer.moves(lambda name: True)) in (7, 8)
 
 
 def test_no_program_moves_to_a_replica_that_computes_prompts() -> None:
