@@ -156,6 +156,7 @@ MAY_BE_LAZY = (
     ("rtlang.fleet.connect", "rtlang.fleet.ray", "Ray is an optional dependency and takes seconds to load"),
     ("rtlang.console.fleet_commands", "rtlang.fleet.ray", "Ray is optional"),
     ("rtlang.console.serving", "rtlang.fleet.ray", "Ray is optional"),
+    ("rtlang.fleet.ray.head", "ray", "Ray takes seconds to load; a wrong or dead address is told before"),
     ("rtlang.fleet.ray.engine_actor", "rtlang.fleet.host.engine_host", "a frontend creates actors without torch"),
     ("rtlang.console.chat", "readline", "importing it changes `input`"),
 )
