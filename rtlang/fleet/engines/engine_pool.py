@@ -154,17 +154,16 @@ class EnginePool:
 
     # -- engines
 
-    def add_engine(self, name: str) -> None:
-        """Add an engine, which is not ready yet."""
+    def add_engine(self, name: str, now: float) -> list[Order]:
+        """Add an engine, which is not ready yet. It may be the spare in place of one that works."""
         assert name not in self.engines
         self.engines[name] = PooledEngine(name)
-        self._appoint_spares()
+        return self._place_all(now)
 
     def note_ready(self, name: str, now: float) -> list[Order]:
         """An engine has started; it knows no graph."""
         engine = self.engines[name]
         engine.is_ready, engine.is_silent = True, False
-        self._appoint_spares()
         return self._place_all(now)
 
     def note_lost(self, name: str) -> None:
@@ -179,7 +178,6 @@ class EnginePool:
         """
         engine = self.engines[name]
         engine.is_ready = False
-        self._appoint_spares()
         verdict = self._suspects.note_death(name, engine.graphs, last_beat, death)
         self.blames_graph = verdict.blames_graph
         for graph in list(engine.graphs.values()):
@@ -196,10 +194,10 @@ class EnginePool:
             self._unplaced[graph_id] = self.graphs[graph_id]
         return self._place_all(now)
 
-    def leave(self, name: str) -> None:
+    def leave(self, name: str, now: float) -> list[Order]:
         """An engine takes no new graphs any more."""
         self.engines[name].is_leaving = True
-        self._appoint_spares()
+        return self._place_all(now)
 
     def evacuate(self, name: str, now: float) -> list[Order]:
         """Move all graphs of an engine elsewhere."""
@@ -275,7 +273,6 @@ class EnginePool:
         """
         for name, engine in self.engines.items():
             engine.is_silent = engine.is_ready and now - last_beats[name] > SILENT_S
-        self._appoint_spares()
         if self._suspects.engine is not None:
             probed = set(self._suspects.probed)
             self._suspects.tick(last_beats[self._suspects.engine])
@@ -287,9 +284,7 @@ class EnginePool:
             elif graph.deadline is not None and now > graph.deadline + GRACE_S:
                 self._tell_cancel(graph)
                 self._fail(graph, EndReason.DEADLINE)
-        self._probe_next(now)
-        self._place_unplaced(now)
-        return self._taken_orders()
+        return self._place_all(now)
 
     def strikes(self, graph_id: int) -> int:
         """The strikes against a graph; see crash_suspects.py."""
@@ -307,19 +302,18 @@ class EnginePool:
         assert {graph.stream_id: graph for graph in self.graphs.values() if graph.engine is not None} == self.streams
         assert all(held[graph_id].name == suspects.engine for graph_id in suspects.probed)
         assert (suspects.engine is None) == (not suspects.probed), "an engine takes suspects only while one is there"
-        assert not (suspects.waiting and not suspects.probed and self._empty_engines())
+        assert not (suspects.waiting and not suspects.probed and self._empty_engines()), (
+            "an empty engine takes suspects"
+        )
         assert all(suspects.is_suspect(graph_id) for graph_id in (*suspects.probed, *suspects.waiting_ids))
         assert not any(suspects.is_suspect(graph_id) for graph_id in self._unplaced)
-        # A spare that comes while the only other engine has a suspect takes graphs with the next tick.
-        assert not (self._unplaced and self._open_engines()) or self._num_spares, (
-            "a graph waits only while no engine takes graphs"
-        )
+        assert not (self._unplaced and self._open_engines()), "a graph waits only while no engine takes graphs"
         assert not self._orders
         staying = [self.engines[name] for name in self.staying()]
         spares = [engine for engine in staying if engine.is_spare]
         assert len(spares) == max(0, min(self._num_spares, len(staying) - 1))
-        if any(engine.works for engine in spares):
-            assert all(engine.works for engine in staying if not engine.is_spare), "a spare takes graphs when it must"
+        if any(self._serves(engine) for engine in spares):
+            assert all(self._serves(each) for each in staying if not each.is_spare), "a spare takes graphs when it must"
 
     # -- the steps of the operations, which add to the orders
 
@@ -327,32 +321,55 @@ class EnginePool:
         orders, self._orders = self._orders, []
         return orders
 
-    def _takes_graphs(self, name: str) -> bool:
-        engine = self.engines[name]
-        return engine.is_ready and not engine.is_leaving and not engine.is_spare
+    def _running_engines(self) -> list[str]:
+        """The engines that can have graphs; those that are silent only if all are."""
+        return self._answering(name for name in self.engines if self._can_run(name))
 
     def _open_engines(self) -> list[str]:
-        found = [name for name in self.engines if self._takes_graphs(name) and name != self._suspects.engine]
+        """The engines that take any graph."""
+        kept = self._suspects.engine
+        return self._answering(
+            name for name, each in self.engines.items() if self._can_run(name) and name != kept and not each.is_spare
+        )
+
+    def _can_run(self, name: str) -> bool:
+        return self.engines[name].is_ready and not self.engines[name].is_leaving
+
+    def _answering(self, names: Iterable[str]) -> list[str]:
+        found = list(names)
         return [name for name in found if not self.engines[name].is_silent] or found
 
+    def _serves(self, engine: PooledEngine) -> bool:
+        """Whether an engine works for graphs that are no suspects, or could."""
+        return engine.works and engine.name != self._suspects.engine
+
     def _appoint_spares(self) -> None:
-        """Choose the spare engines: those that do not work, so that a spare takes graphs as soon as another engine ends; then those that
-        are spare already, and those with the fewest graphs.
+        """Choose the spare engines: those that do not serve, so that a spare takes graphs as soon as another engine ends or is given to
+        suspects; then those that are spare already, and those with the fewest graphs.
         """
+        if not self._num_spares:
+            return
         staying = [engine for engine in reversed(self.engines.values()) if not engine.is_leaving]
-        staying.sort(key=lambda engine: (engine.works, not engine.is_spare, len(engine.graphs)))
+        staying.sort(key=lambda engine: (self._serves(engine), not engine.is_spare, len(engine.graphs)))
         num_spares = max(0, min(self._num_spares, len(staying) - 1))
         for index, engine in enumerate(staying):
             engine.is_spare = index < num_spares
 
     def _place_all(self, now: float) -> list[Order]:
-        """Open the graphs that wait, and suspects one group at a time."""
+        """Open the graphs that wait, and suspects one group at a time, after a change of the engines.
+
+        While an engine is being started, suspects wait for it and leave the others to other graphs. With all engines running, they come
+        first: they crash an engine at once, or give it back.
+        """
+        self._appoint_spares()
+        if not all(map(self._can_run, self.staying())):
+            self._place_unplaced(now)
         self._probe_next(now)
         self._place_unplaced(now)
         return self._taken_orders()
 
     def _place_unplaced(self, now: float) -> None:
-        if self._open_engines():
+        if self._unplaced and self._open_engines():
             waiting, self._unplaced = self._unplaced, {}
             for graph in waiting.values():
                 self._place(graph, now)
@@ -374,34 +391,43 @@ class EnginePool:
     def _probe_next(self, now: float) -> None:
         """Open the next suspects, on an engine without other graphs, unless some are open; without any, give the engine back."""
         suspects = self._suspects
-        if suspects.probed:
+        if not suspects.waiting:
+            suspects.waits_since = None
+        if suspects.probed or not (suspects.waiting or suspects.engine):
             return
-        if suspects.engine is not None and not self._takes_graphs(suspects.engine):
-            suspects.engine = None
-        if suspects.waiting:
-            if suspects.engine is None:
-                suspects.engine = self._engine_for_probe(now)
-            if suspects.engine is not None:
-                for graph_id in suspects.take_next():
-                    self._open(self.graphs[graph_id], suspects.engine, now)
-        elif suspects.engine is not None:
-            suspects.engine = None
+        if not suspects.waiting or suspects.engine not in self._running_engines():
+            self._give_to_suspects(None, now)
+        if suspects.waiting and suspects.engine is None and (name := self._engine_for_probe(now)) is not None:
+            self._give_to_suspects(name, now)
+        if suspects.waiting and suspects.engine is not None:
+            for graph_id in suspects.take_next():
+                self._open(self.graphs[graph_id], suspects.engine, now)
+
+    def _give_to_suspects(self, name: str | None, now: float) -> None:
+        """Give an engine to the suspects alone, or take it back with None. A spare may take its place, or may be spare again."""
+        if name != self._suspects.engine:
+            self._suspects.engine = name
+            self._appoint_spares()
             self._place_unplaced(now)
 
     def _engine_for_probe(self, now: float) -> str | None:
-        """An engine without graphs, which the one that was crashed is when it is back; after a long wait the one with the fewest."""
+        """An engine without graphs, which a spare is, or the one that was crashed when it is back; after a long wait the one with the
+        fewest.
+        """
         suspects, engines = self._suspects, self._empty_engines()
         if suspects.waits_since is None:
             suspects.waits_since = now
         if not engines and now > suspects.waits_since + PROBE_WAIT_S:
-            engines = sorted(self._open_engines(), key=lambda name: len(self.engines[name].graphs))
+            engines = sorted(self._running_engines(), key=lambda name: len(self.engines[name].graphs))
         if not engines:
             return None
         suspects.waits_since = None
         return engines[0]
 
     def _empty_engines(self) -> list[str]:
-        return [name for name in self._open_engines() if not self.engines[name].graphs]
+        """The engines without graphs, spares first, since others need not wait for these."""
+        found = [name for name in self._running_engines() if not self.engines[name].graphs]
+        return sorted(found, key=lambda name: not self.engines[name].is_spare)
 
     def _make_room(self, graph_ids: Iterable[int], now: float) -> None:
         """Take cleared suspects off the engine of the others, so that the next one is alone there."""

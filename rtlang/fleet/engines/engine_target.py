@@ -103,8 +103,9 @@ class EngineTarget:
         self._last_end = EngineEnd()
         self._is_closing = threading.Event()
         self._is_started = threading.Event()
-        for launcher in launchers:
-            self._add_link(EngineLink(launcher, self.config, self))
+        with self._lock:
+            for launcher in launchers:
+                self._add_link(EngineLink(launcher, self.config, self))
         self._watchdog = threading.Thread(target=self._watch_engines, name="rtlang-watchdog", daemon=True)
 
     def __enter__(self) -> Self:
@@ -366,7 +367,7 @@ class EngineTarget:
     def _add_link(self, link: EngineLink) -> None:
         """Add an engine, which is not started yet."""
         self._links[link.name] = link
-        self._pool.add_engine(link.name)
+        self._carry_out(self._pool.add_engine(link.name, time.monotonic()))
 
     def _replica_state(self, name: str) -> str:
         """The state of an engine, one of `REPLICA_STATES`."""

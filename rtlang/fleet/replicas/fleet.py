@@ -113,7 +113,7 @@ class Fleet(EngineTarget):
             link = self._link(name)
             if set(self._pool.staying()) <= {name}:
                 raise ParameterError("name", name, "expected a replica that is not the only one")
-            self._pool.leave(name)
+            self._carry_out(self._pool.leave(name, time.monotonic()))
             graphs = self._pool.engines[name].graphs
             if drain and timeout_s:
                 self._changed.wait_for(lambda: not graphs or self._is_closing.is_set(), timeout_s)

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 import pytest
 
-from rtlang.fleet.engines.crash_suspects import CRASH, FATAL_STRIKES, Death
+from rtlang.fleet.engines.crash_suspects import CRASH, FATAL_STRIKES, PROBE_WAIT_S, Death
 from rtlang.fleet.engines.engine_pool import (
     GRACE_S,
     SILENT_S,
@@ -81,7 +81,7 @@ class World:
         assert set(self.pool.graphs) == self.alive
         num_open = sum(self.pool.is_open(name) for name in self.engines)
         waiting = self.alive - set(opened)
-        if num_open and not self.num_spares:
+        if num_open:
             assert all(self.pool._suspects.is_suspect(graph_id) for graph_id in waiting), "others need not wait"
             empty = [name for name in self.engines if self.pool.is_open(name) and not self.pool.engines[name].graphs]
             assert not waiting or self.pool._suspects.probed or not empty, "suspects wait for an engine of their own"
@@ -108,7 +108,7 @@ def test_every_graph_is_open_on_one_engine_or_waits_under_random_operations(seed
     pool = world.pool
     down: set[str] = set()
     for index in range(3):
-        pool.add_engine(f"e{index}")
+        world.carry_out(pool.add_engine(f"e{index}", world.now))
         down.add(f"e{index}")
     num_engines, next_id = 3, 1
     for _ in range(300):
@@ -159,11 +159,11 @@ def test_every_graph_is_open_on_one_engine_or_waits_under_random_operations(seed
                 assert all(pool._suspects.is_suspect(graph_id) for graph_id in waiting), "none waits for nothing"
         elif action == "swap" and len(running) > 1:
             name = rng.choice(running)
-            pool.leave(name)
+            world.carry_out(pool.leave(name, world.now))
             world.carry_out(pool.evacuate(name, world.now))
             world.kill(name, has_crashed=False)
             world.carry_out(pool.remove_engine(name, world.now))
-            pool.add_engine(f"e{num_engines}")
+            world.carry_out(pool.add_engine(f"e{num_engines}", world.now))
             down.add(f"e{num_engines}")
             num_engines += 1
     assert all(
@@ -179,7 +179,7 @@ def test_only_the_graph_that_crashes_engines_fails(num_graphs: int, has_record: 
     world = World(num_graphs)
     pool, culprit = world.pool, num_graphs
     for name in ("a", "b"):
-        pool.add_engine(name)
+        world.carry_out(pool.add_engine(name, world.now))
         world.start(name)
     for graph_id in range(1, num_graphs + 1):
         world.alive.add(graph_id)
@@ -207,7 +207,7 @@ def test_only_the_graph_that_crashes_engines_fails(num_graphs: int, has_record: 
 def test_a_suspect_is_alone_on_its_engine_and_the_engine_is_open_again_when_it_gives_something() -> None:
     world = World(0)
     pool = world.pool
-    pool.add_engine("a")
+    world.carry_out(pool.add_engine("a", world.now))
     world.start("a")
     world.alive.add(1)
     world.carry_out(pool.add(1, world.now))
@@ -227,7 +227,7 @@ def test_a_suspect_is_alone_on_its_engine_and_the_engine_is_open_again_when_it_g
 def test_a_graph_fails_after_the_time_that_its_engine_has_to_end_it() -> None:
     world = World(0)
     pool = world.pool
-    pool.add_engine("a")
+    world.carry_out(pool.add_engine("a", world.now))
     world.start("a")
     for graph_id, deadline in ((1, 5.0), (2, None), (3, None)):
         world.alive.add(graph_id)
@@ -253,7 +253,7 @@ def test_a_spare_takes_the_graphs_of_an_engine_that_ends_and_the_next_engine_is_
     world = World(0, num_spares=1)
     pool = world.pool
     for name in ("a", "b", "c"):
-        pool.add_engine(name)
+        world.carry_out(pool.add_engine(name, world.now))
     world.start("c")
     assert spares(pool) == {"b"}, "the first engines that are ready work"
     world.start("a")
@@ -268,20 +268,87 @@ def test_a_spare_takes_the_graphs_of_an_engine_that_ends_and_the_next_engine_is_
     assert len(world.engines["b"]) + len(world.engines["c"]) == 8
     world.start("a")
     assert (spares(pool), pool.is_open("a")) == ({"a"}, False), "another death is as short"
-    pool.add_engine("d")
+    world.carry_out(pool.add_engine("d", world.now))
     assert spares(pool) == {"d"}, "what is added takes time to load, and the spare has"
     assert pool.is_open("a")
 
 
+def test_a_suspect_is_tried_on_the_spare_while_others_go_on() -> None:
+    world = World(0, num_spares=1)
+    pool = world.pool
+    for name in ("a", "b"):
+        world.carry_out(pool.add_engine(name, world.now))
+        world.start(name)
+    for graph_id in range(1, 10):
+        world.alive.add(graph_id)
+        world.carry_out(pool.add(graph_id, world.now))
+    assert len(world.engines["a"]) == 9
+    world.kill("a", has_crashed=True, at_work=(5,))
+    assert set(world.engines["b"].values()) == world.alive - {5}, "the spare has the others at once"
+    world.start("a")
+    assert (spares(pool), world.is_on("a", 5)) == ({"a"}, True), (
+        "the one that is back is the spare, and has the suspect"
+    )
+    opened = dict(world.engines["b"])
+    world.kill("a", has_crashed=True, at_work=(5,))
+    assert world.failed == {5: EndReason.CRASHES}
+    world.start("a")
+    assert world.engines == {"a": {}, "b": opened}, "the others did not notice the second crash"
+
+
+def test_a_suspect_that_has_the_spare_does_not_keep_others_waiting() -> None:
+    world = World(0, num_spares=1)
+    pool = world.pool
+    for name in ("a", "b"):
+        world.carry_out(pool.add_engine(name, world.now))
+        world.start(name)
+    for graph_id in (1, 2):
+        world.alive.add(graph_id)
+        world.carry_out(pool.add(graph_id, world.now))
+    world.kill("a", has_crashed=True, at_work=(1, 2))
+    assert world.is_on("b", 2), "no other engine is there"
+    world.alive.add(3)
+    world.carry_out(pool.add(3, world.now))
+    assert 3 not in world.placement.opened
+    world.start("a")
+    assert (spares(pool), world.is_on("a", 3)) == ({"b"}, True)
+    world.carry_out(pool.note_output(2, world.now))
+    assert world.is_on("b", 1), "suspects come one after the other"
+
+
+def test_the_wait_of_a_suspect_that_was_cancelled_is_not_that_of_the_next_one() -> None:
+    world = World(0)
+    pool = world.pool
+    for name in ("a", "b"):
+        world.carry_out(pool.add_engine(name, world.now))
+        world.start(name)
+    for graph_id in range(1, 20):
+        world.alive.add(graph_id)
+        world.carry_out(pool.add(graph_id, world.now))
+    for at in (1.0, 1.0 + 2 * PROBE_WAIT_S):
+        world.now = at
+        name = min(world.engines, key=lambda each: len(world.engines[each]))
+        suspect = min(world.engines[name].values())
+        world.kill(name, has_crashed=True, at_work=(suspect,))
+        assert suspect not in world.placement.opened, "it waits for an engine of its own"
+        world.cancelled[suspect] = at
+        world.carry_out(pool.cancel(suspect, at))
+        world.start(name)
+        world.carry_out(pool.tick(dict.fromkeys(pool.engines, at), at))
+        for graph_id in range(100 * int(at), 100 * int(at) + 20):
+            world.alive.add(graph_id)
+            world.carry_out(pool.add(graph_id, at))
+
+
 def test_an_engine_that_is_alone_is_no_spare() -> None:
     world = World(0, num_spares=2)
-    world.pool.add_engine("a")
+    world.carry_out(world.pool.add_engine("a", world.now))
     world.start("a")
     assert world.pool.is_open("a")
-    world.pool.add_engine("b")
+    world.carry_out(world.pool.add_engine("b", world.now))
     world.start("b")
     assert spares(world.pool) == {"b"}
-    world.pool.leave("a")
+    world.carry_out(world.pool.leave("a", world.now))
     assert spares(world.pool) == set()
 
 
@@ -289,7 +356,7 @@ def test_an_engine_that_is_silent_takes_no_new_graphs_while_others_answer() -> N
     world = World(0)
     pool = world.pool
     for name in ("a", "b"):
-        pool.add_engine(name)
+        world.carry_out(pool.add_engine(name, world.now))
         world.start(name)
     for graph_id in range(4):
         world.alive.add(graph_id)
@@ -312,7 +379,7 @@ def test_a_spare_takes_graphs_while_another_engine_is_silent() -> None:
     world = World(0, num_spares=1)
     pool = world.pool
     for name in ("a", "b"):
-        pool.add_engine(name)
+        world.carry_out(pool.add_engine(name, world.now))
         world.start(name)
     assert spares(pool) == {"b"}
     world.now = SILENT_S + 1.0
