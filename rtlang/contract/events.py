@@ -92,6 +92,7 @@ class NodeFinished:
         choice_logprobs: for a select, the log-probability of each token of each choice, in order.
         unconditional_logprobs: the same without the prompt, if the method of the select compares with it.
         drafts: of all completions, for each source that drafted tokens; they change no text.
+        account: the engine's part of what the graph has cost so far; None if it is not known. Clients do not get it.
     """
 
     graph_id: int
@@ -109,6 +110,7 @@ class NodeFinished:
     choice_logprobs: tuple[tuple[TokenLogprob, ...], ...] | None = None
     unconditional_logprobs: tuple[tuple[TokenLogprob, ...], ...] | None = None
     drafts: tuple[DraftUse, ...] = ()
+    account: RequestAccount | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_cancelled(self) -> bool:

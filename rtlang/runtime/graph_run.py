@@ -138,6 +138,7 @@ class GraphRun:
             graph_id, options, host, self._on_event, self._end, outputs=outputs, on_expand=share.expand
         )
         self._aborted: set[Request] = set()
+        self._known_ids = set(options.known)  # nodes with outcomes of an earlier run, which cost nothing now
         self._beside: set[Future[None]] = set()  # work on other threads
         self._timer: Timer | None = None
         if options.deadline is not None:
@@ -167,6 +168,7 @@ class GraphRun:
         self, nodes: Sequence[Node], known: Known | None = None, continue_from: ContinueFrom | None = None
     ) -> None:
         """Add validated nodes, known outcomes and tokens of theirs, and start those whose dependencies are done."""
+        self._known_ids.update(known or ())
         self._guard(lambda: self._execution.add_nodes(nodes, known, continue_from))
 
     def close(self) -> None:
@@ -232,7 +234,9 @@ class GraphRun:
             case TextDelta():
                 pass
             case NodeFinished():
-                note_end(self._program.account, event, self._loop.clock() - self._arrival)
+                if not (event.is_replayed or event.node_id in self._known_ids):
+                    note_end(self._program.account, event, self._loop.clock() - self._arrival)
+                event = replace(event, account=self._program.account.copy())
             case GraphFinished() | GraphFailed():
                 event = replace(event, account=self._program.account)
         is_heard = notify(self._listener, event)

@@ -26,6 +26,7 @@ from rtlang.contract.errors import (
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFinished, TextDelta
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Arg, Generate, RequestGraph, Text
+from rtlang.contract.runs.known import KnownOutcome
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.runtime import runtime as runtime_module
 from rtlang.runtime.process import process_settings
@@ -118,6 +119,23 @@ def test_a_graph_runs_to_its_end(runner: list[SlowRunner]) -> None:
     )
     assert isinstance(last, GraphFinished)
     assert last.values == {"a": expected}
+
+
+def test_the_account_counts_what_was_computed_and_no_known_outcome(runner: list[SlowRunner]) -> None:
+    with Runtime(page_size=4) as runtime:
+        first, again = Listener(), Listener()
+        runtime.submit(graph(text="you"), first, RunOptions(seed=1))
+        whole = first.last().account
+        end = next(event for event in first.events if isinstance(event, NodeFinished))
+        known = {end.node_id: KnownOutcome(end, is_replayed=False)}
+        runtime.submit(graph(text="you"), again, RunOptions(seed=1, known=known))
+        repeated = again.last().account
+    assert whole is not None
+    assert (whole.finish_reasons, whole.tokens["output"]) == ({"length": 1}, 5)
+    assert end.account is not None
+    assert end.account.tokens == whole.tokens, "it comes with the end of the node"
+    assert repeated is not None
+    assert (repeated.finish_reasons, repeated.tokens, repeated.first_token_s) == ({}, {}, None)
 
 
 def test_generate_takes_token_ids_as_they_are(runner: list[SlowRunner]) -> None:

@@ -97,6 +97,11 @@ class RequestAccount:
         self.note_first_token(other.first_token_s)
         self.moves.extend(other.moves)
 
+    def copy(self) -> RequestAccount:
+        """The sums as they are now."""
+        maps = dict(self.tokens), dict(self.waits), dict(self.work), dict(self.finish_reasons)  # each in one operation
+        return RequestAccount(self.context, *maps, self.first_token_s, list(self.moves))
+
     def since(self, earlier: RequestAccount | None) -> RequestAccount:
         """The tokens, waits and work that were added after an earlier state; nothing is negative."""
         if earlier is None:

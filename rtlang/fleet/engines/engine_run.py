@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
-from rtlang.contract.accounts.request_account import RequestAccount, Tokens, Wait
 from rtlang.contract.errors import GraphError
 from rtlang.contract.events import (
     CallRequested,
@@ -21,7 +20,6 @@ from rtlang.contract.events import (
     NodeFailed,
     NodeFinished,
     TextDelta,
-    note_end,
 )
 from rtlang.contract.graph.checks import NodeChecks
 from rtlang.contract.graph.host_calls import checked_answer
@@ -31,6 +29,7 @@ from rtlang.contract.runs.known import ContinueFrom, Known, check_continue_from
 from rtlang.contract.runs.run_ledger import RunLedger
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.contract.service.target import Listener
+from rtlang.fleet.engines.run_account import RunAccount
 from rtlang.fleet.messages.frames import Message
 from rtlang.fleet.messages.large_events import Joiner
 from rtlang.protocol.continuation import continuation_to_wire
@@ -85,13 +84,11 @@ class EngineRun:
         self._outbox: deque[Event] = deque()
         self._outbox_lock, self._is_delivering = threading.Lock(), False
         self._begun_at, self._was_opened = time.monotonic(), False
+        self._account = RunAccount(self._begun_at)
         self._is_open, self._credit, self._num_delivered = options.is_open, options.credit, 0
         self._answers: dict[int, Message] = {}
         self._max_model_len = max_model_len
         self._extend_lock = threading.Lock()  # extensions may come from several threads
-        self._account = RequestAccount()  # of the engines that it has left, and of its waits for engines
-        self._stay = RequestAccount()  # at its present engine, as far as events tell
-        self._waits_since: float | None = self._begun_at
 
     @property
     def graph_id(self) -> int:
@@ -118,7 +115,7 @@ class EngineRun:
         if credit is not None:
             credit = max(0, credit - self._num_delivered + self.ledger.num_repeated)
         was_opened, self._was_opened = self._was_opened, True
-        self._end_wait()
+        self._account.note_opened()
 
         def message() -> Message:
             graph = RequestGraph(nodes, self.graph.inputs, self.graph.outputs)
@@ -135,13 +132,17 @@ class EngineRun:
 
         return message
 
-    def take(self, event: Event) -> bool:
-        """Note an event of the engine; returns whether the listener gets it."""
+    def take(self, event: Event, account: Mapping[str, Any] | None = None) -> bool:
+        """Note an event of the engine; returns whether the listener gets it.
+
+        Args:
+            account: the engine's part of the account so far, in plain form, which comes with the end of a node.
+        """
+        if not (isinstance(event, TextDelta) and event.node_id in self.ledger.known):  # else the text is only repeated
+            self._account.note(event, account)
         if isinstance(event, (NodeFinished, NodeFailed)):
             self.share.end_node(event.node_id)
             self._answers.pop(event.node_id, None)
-            if isinstance(event, NodeFinished) and not event.is_replayed:
-                self._note_usage(event)
         if self.ledger.take(event):
             self.share.note(event)
             if isinstance(event, TextDelta):
@@ -151,18 +152,9 @@ class EngineRun:
             self._owner.send(self, self._answers[event.node_id])
         return False
 
-    def _note_usage(self, event: NodeFinished) -> None:
-        note_end(self._stay, event, time.monotonic() - self._begun_at)
-        self._stay.add_tokens(Tokens.PROMPT, event.usage.prompt_tokens)
-        self._stay.add_tokens(Tokens.CACHED, event.usage.cached_tokens)
-        self._stay.add_tokens(Tokens.OUTPUT, event.usage.completion_tokens)
-
     def note_move(self, reason: str) -> None:
-        """The graph has left its engine, which will not tell what it has cost there: the usage of ended nodes is known."""
-        self._account.moves.append((time.time_ns(), reason))
-        self._waits_since = time.monotonic()
-        self._account.add(self._stay)
-        self._stay = RequestAccount()
+        """The graph has left its engine."""
+        self._account.note_left(reason)
 
     def closed(self, event: GraphFinished | GraphFailed, account: Mapping[str, Any] | None = None) -> Event:
         """The final event, with the account of the graph over all engines.
@@ -170,16 +162,7 @@ class EngineRun:
         Args:
             account: of its last engine, in plain form; None if that does not tell.
         """
-        self._end_wait()
-        last = self._stay if account is None else RequestAccount.from_plain(account)
-        last.first_token_s = self._stay.first_token_s  # from the beginning of the run, not of its stay there
-        self._account.add(last)
-        return replace(event, account=self._account)
-
-    def _end_wait(self) -> None:
-        if self._waits_since is not None:
-            self._account.add_wait(Wait.ENGINE, time.monotonic() - self._waits_since)
-            self._waits_since = None
+        return replace(event, account=self._account.closed(account))
 
     def post(self, event: Event) -> None:
         """Note an event for the listener. Under the owner's lock, so that events stay in order; `deliver` follows without it."""

@@ -305,7 +305,7 @@ class EngineTarget:
                 run.joiner.take(message)
                 return
             event = run.joiner.join(event)
-            if event is None or not run.take(event):
+            if event is None or not run.take(event, message.get("account")):
                 return
             if isinstance(event, (GraphFinished, GraphFailed)):
                 event = run.closed(event, message.get("account"))

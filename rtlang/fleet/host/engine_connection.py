@@ -16,7 +16,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from rtlang.contract.errors import EngineDeadError, RtlangError, internal_error
-from rtlang.contract.events import Event, GraphFailed, GraphFinished
+from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFinished
 from rtlang.contract.request_graph import RequestGraph, nodes_from_plain
 from rtlang.contract.runs.principal import Principal
 from rtlang.contract.service.snapshot import plain_snapshot
@@ -289,7 +289,7 @@ def pack(item: Any) -> Message:
     if isinstance(event, LogprobsPart):
         return event.to_wire(graph_id)
     message = event_to_wire(graph_id, event)
-    if isinstance(event, (GraphFinished, GraphFailed)) and event.account is not None:
+    if isinstance(event, (NodeFinished, GraphFinished, GraphFailed)) and event.account is not None:
         message["account"] = event.account.to_plain()  # clients do not get it
     return message
 

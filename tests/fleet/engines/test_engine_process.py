@@ -102,13 +102,18 @@ def test_texts_are_identical_when_the_process_is_killed_in_their_middle(target: 
         assert account.work["steps"] > 0
         assert account.first_token_s is not None
         assert account.moves == []
-    for ear in ears:
-        account = ear.end().account
+    for ear, credit in zip(ears, credits, strict=True):
+        end, account = ear.end(), ear.end().account
+        assert isinstance(end, GraphFinished)
         assert account is not None
         assert [reason for _, reason in account.moves] == ["engine has ended"]
         assert account.waits["engine"] > 0.1
-        assert account.tokens["output"] > 0
+        assert account.tokens["output"] == end.usage.completion_tokens, "before the end and after it, each token once"
+        assert account.tokens["prompt"] > end.usage.prompt_tokens or credit > 24, "what was lost is computed again"
         assert sum(account.finish_reasons.values()) == 3
+        assert account.work["steps"] > 0
+        assert account.first_token_s is not None
+        assert account.first_token_s < account.waits["engine"] + 1.0
 
 
 @pytest.mark.long  # `test_engine_target.py` has the same with pretended processes
