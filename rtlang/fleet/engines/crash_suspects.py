@@ -2,7 +2,9 @@
 
 The record of an engine's work (work_record.py) names the graphs of which one crashed it: these are suspects at once. They are opened one
 after the other, the newest first, on one engine that has no other graphs. A suspect that crashes this engine as well is the culprit; the
-others are then free. So no graph that is named is tried a third time.
+others are then free. So no graph that is named is tried a third time. A suspect is cleared when it has given more than it did on the engine
+that crashed, since one that crashes engines at its fourth token gives three of them again. With each further crash that names it, it is
+alone for longer.
 
 Without a record, a graph has a strike for each engine in a row that ended before the graph gave anything there. With SUSPECT_STRIKES it is
 a suspect, and suspects are opened in groups, each half of one that crashed its engine, until a group of one crashes its engine with
@@ -27,6 +29,10 @@ CRASH, KILL = 2, 1
 """Strikes against a graph that has given nothing since it was opened, when its engine crashes or is killed from outside."""
 SUSPECT_STRIKES, FATAL_STRIKES = 4, 6
 """Strikes in a row for which a graph is opened alone, and for which it fails if it is."""
+MAX_PIECES, SPARE_PIECES = 32, 8
+"""Pieces of output that a suspect gives at most before it is cleared, and those that may have been lost with the engine that crashed."""
+GROWTH = 4
+"""Factor of MAX_PIECES and PROBE_S for each crash within FORGET_S that named the suspect before."""
 MAX_BLAMED = 4
 """Ends of engines in a row, with no output of any graph in between, for which graphs are blamed; then the engines are at fault."""
 
@@ -76,7 +82,10 @@ class CrashSuspects:
         self.waiting: deque[list[int]] = deque()
         self.engine: str | None = None
         self.probed: set[int] = set()
-        self._opened_at: dict[int, float] = {}  # graphs that have given nothing since then
+        self._opened_at: dict[int, float] = {}  # graphs that have given nothing since then, or too little
+        self._num_pieces: Counter[int] = Counter()  # of output, by graph, since it was opened
+        self._num_needed: dict[int, int] = {}  # by suspect, pieces that do not clear it
+        self._named: dict[int, tuple[int, float]] = {}  # by graph, crashes that named it, and the time of the last one
         self._strikes: Counter[int] = Counter()
         self._cases: dict[int, int] = {}  # by suspect, the number of the death that made it one
         self._num_cases = 0
@@ -99,16 +108,20 @@ class CrashSuspects:
     def note_opened(self, graph_id: int, now: float) -> None:
         """A graph was opened on an engine."""
         self._opened_at[graph_id] = now
+        self._num_pieces[graph_id] = 0
 
     def note_output(self, graph_id: int) -> None:
-        """A graph has given something, and goes on."""
-        self._num_blamed = 0
-        self.clear(graph_id)
+        """A graph has given a piece of output, and goes on."""
+        self._num_pieces[graph_id] += 1
+        if self._num_pieces[graph_id] > self._num_needed.get(graph_id, 0):
+            self._num_blamed = 0
+            self.clear(graph_id)
 
     def clear(self, graph_id: int) -> None:
         """A graph has given something, or counts as harmless: it is no suspect."""
         self._opened_at.pop(graph_id, None)
         self._strikes.pop(graph_id, None)
+        self._num_needed.pop(graph_id, None)
         if self._cases.pop(graph_id, None) is None:
             return
         self.probed.discard(graph_id)
@@ -121,11 +134,13 @@ class CrashSuspects:
         """A graph has ended."""
         self.clear(graph_id)
         self._crashed_at.pop(graph_id, None)
+        self._num_pieces.pop(graph_id, None)
+        self._named.pop(graph_id, None)
 
     def tick(self, last_beat: float) -> None:
         """Clear probed suspects if their engine's thread worked, at the time `last_beat`, for long enough after they were opened."""
         for graph_id in list(self.probed):
-            if last_beat > self._opened_at[graph_id] + PROBE_S:
+            if last_beat > self._opened_at[graph_id] + PROBE_S * self._patience(graph_id):
                 self.clear(graph_id)
 
     def note_death(self, engine: str, graph_ids: Iterable[int], last_beat: float, death: Death) -> Verdict:
@@ -160,6 +175,7 @@ class CrashSuspects:
             self._halve(sorted(probed))
         else:
             self._requeue(probed)
+        self._note_named(named, last_beat)
         self._suspect(named - probed, unproven - named - probed)
         return Verdict(blames_graph=blames_graph)
 
@@ -205,6 +221,19 @@ class CrashSuspects:
         (graph_id,) = guilty
         is_alone = set(named or unproven) == guilty
         return graph_id if is_alone and self._strikes[graph_id] >= FATAL_STRIKES else None
+
+    def _note_named(self, named: Collection[int], now: float) -> None:
+        """Note how much the graphs that a crash names must give alone."""
+        for graph_id in named:
+            num_crashes, at = self._named.get(graph_id, (0, 0.0))
+            self._named[graph_id] = (num_crashes + 1 if now < at + FORGET_S else 1), now
+            num_pieces = self._num_pieces[graph_id]
+            most = MAX_PIECES * self._patience(graph_id)
+            self._num_needed[graph_id] = min(num_pieces + SPARE_PIECES, most) if num_pieces else 0
+
+    def _patience(self, graph_id: int) -> int:
+        num_crashes, _ = self._named.get(graph_id, (1, 0.0))
+        return int(GROWTH ** (num_crashes - 1))
 
     def _suspect(self, named: Collection[int], unproven: Collection[int]) -> None:
         """Make suspects of the graphs that a record names, the newest first, and of those with enough strikes, in two groups."""

@@ -231,7 +231,7 @@ class EnginePool:
         """A graph has given something on its engine, and goes on."""
         was_probed = graph_id in self._suspects.probed
         self._suspects.note_output(graph_id)
-        if was_probed:
+        if was_probed and graph_id not in self._suspects.probed:
             self._make_room([graph_id], now)
         self._probe_next(now)
         return self._taken_orders()

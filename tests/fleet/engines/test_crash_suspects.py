@@ -225,7 +225,7 @@ def test_with_a_record_each_culprit_ends_two_engines_at_most_and_nobody_else_fai
                 given[graph_id] += 1
                 was_probed = graph_id in suspects.probed
                 suspects.note_output(graph_id)
-                if was_probed and suspects.waiting:  # the next one is alone
+                if was_probed and graph_id not in suspects.probed and suspects.waiting:  # the next one is alone
                     on_engine.remove(graph_id)
                     unplaced.add(graph_id)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Collection
 
 import pytest
@@ -202,6 +203,44 @@ def test_only_the_graph_that_crashes_engines_fails(num_graphs: int, has_record: 
         assert num_crashes == 2
     else:  # as long as graphs beside it are not told apart from it, each half of them
         assert FATAL_STRIKES // CRASH <= num_crashes <= FATAL_STRIKES // CRASH + (num_graphs - 1).bit_length()
+
+
+@pytest.mark.parametrize("num_spares", [0, 1])
+@pytest.mark.parametrize("num_engines", [1, 2, 3])
+@pytest.mark.parametrize(("num_pieces", "most_crashes"), [(0, 2), (1, 2), (20, 2), (100, 3), (400, 4)])
+def test_a_graph_that_crashes_steps_after_some_output_is_told_apart_from_its_neighbours(
+    num_pieces: int, most_crashes: int, num_engines: int, num_spares: int
+) -> None:
+    world = World(num_pieces, num_spares)
+    pool, culprit, given, down = world.pool, 5, Counter[int](), dict[str, float]()
+    for index in range(num_engines):
+        world.carry_out(pool.add_engine(f"e{index}", world.now))
+    for name in list(pool.engines):
+        world.start(name)
+    for graph_id in range(1, 10):
+        world.alive.add(graph_id)
+        world.carry_out(pool.add(graph_id, world.now))
+    num_crashes = 0
+    for _ in range(30_000):
+        if culprit not in world.alive:
+            break
+        world.now += 0.02
+        for name in [name for name, at in down.items() if at < world.now]:
+            del down[name]
+            world.start(name)
+        stream_id = pool.graphs[culprit].stream_id
+        name = world.placement.opened.get(culprit, "")
+        if name and given[stream_id] >= num_pieces:
+            num_crashes += 1
+            down[name] = world.now + 3.0
+            world.kill(name, has_crashed=True, at_work=tuple(world.engines[name].values()))
+            continue
+        for graph_id in sorted(world.placement.opened):  # a step of each engine
+            if graph_id in world.placement.opened:  # else a suspect that was cleared has displaced it
+                given[pool.graphs[graph_id].stream_id] += 1
+                world.carry_out(pool.note_output(graph_id, world.now))
+    assert world.failed == {culprit: EndReason.CRASHES}
+    assert num_crashes <= most_crashes
 
 
 def test_a_suspect_is_alone_on_its_engine_and_the_engine_is_open_again_when_it_gives_something() -> None:
