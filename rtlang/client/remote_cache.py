@@ -21,6 +21,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from rtlang.client.address import PATH, server_address
 from rtlang.contract.errors import ConnectionLostError, RtlangError, rebuild
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.runs.principal import check_cache_salt
 from rtlang.contract.service.cache_report import CacheExplanation
 from rtlang.contract.service.cache_service import PinGrant, checked_max_nodes, checked_ttl_s
 from rtlang.contract.service.generation import Prompt, generation_graph, token_ids_part
@@ -54,15 +55,22 @@ class CacheRequests:
         path = parts.path.removesuffix(PATH) + "/v1/cache"
         self.url = urlunsplit((_SCHEMES[parts.scheme], parts.netloc, path, "", ""))
 
-    def explain(self, prompt: Prompt | None, token_ids: Iterable[int] | None) -> CacheExplanation:
+    def explain(
+        self, prompt: Prompt | None, token_ids: Iterable[int] | None, cache_salt: str | None
+    ) -> CacheExplanation:
         """See `RemoteCache.explain`."""
-        return CacheExplanation.from_plain(self._send("POST", "/explain", _prompt(prompt, token_ids)))
+        return CacheExplanation.from_plain(self._send("POST", "/explain", _prompt(prompt, token_ids, cache_salt)))
 
     def pin(
-        self, prompt: Prompt | None, token_ids: Iterable[int] | None, ttl_s: float | None, computes: bool
+        self,
+        prompt: Prompt | None,
+        token_ids: Iterable[int] | None,
+        ttl_s: float | None,
+        computes: bool,
+        cache_salt: str | None,
     ) -> PinGrant:
         """See `RemoteCache.pin`."""
-        body = _prompt(prompt, token_ids) | {"computes": computes}
+        body = _prompt(prompt, token_ids, cache_salt) | {"computes": computes}
         if ttl_s is not None:
             body["ttl_s"] = checked_ttl_s(ttl_s)
         timeout_s = max(COMPUTE_TIMEOUT_S, self._timeout_s) if computes else self._timeout_s
@@ -168,14 +176,22 @@ class RemoteCache:
     def __init__(self, requests: CacheRequests) -> None:
         self._requests = requests
 
-    def explain(self, prompt: Prompt | None = None, *, token_ids: Iterable[int] | None = None) -> CacheExplanation:
+    def explain(
+        self,
+        prompt: Prompt | None = None,
+        *,
+        token_ids: Iterable[int] | None = None,
+        cache_salt: str | None = None,
+    ) -> CacheExplanation:
         """Explain which part of a prompt is cached: text, chat messages, or tokens.
 
+        Args:
+            cache_salt: of the runs that the prompt is for; see `RunOptions`.
         Raises:
             ParameterError: not exactly one of prompt and token_ids is given, or one is invalid.
             ContextLengthError: the prompt is longer than the model's context.
         """
-        return self._requests.explain(prompt, token_ids)
+        return self._requests.explain(prompt, token_ids, cache_salt)
 
     def pin(
         self,
@@ -184,6 +200,7 @@ class RemoteCache:
         token_ids: Iterable[int] | None = None,
         ttl_s: float | None = None,
         computes: bool = True,
+        cache_salt: str | None = None,
     ) -> RemotePinned:
         """Keep the pages of a prompt from eviction for a time; see `CacheView.pin`.
 
@@ -192,12 +209,13 @@ class RemoteCache:
         Args:
             ttl_s: seconds, at most a day; None: ten minutes.
             computes: compute what is not cached yet, and wait for it. Otherwise only what is cached is kept.
+            cache_salt: as for `explain`.
         Raises:
             ParameterError: as `explain`, or ttl_s is not such a number.
             OverloadError: the principal has too many pins.
             RtlangError: the prompt cannot be computed.
         """
-        return RemotePinned(self._requests, self._requests.pin(prompt, token_ids, ttl_s, computes))
+        return RemotePinned(self._requests, self._requests.pin(prompt, token_ids, ttl_s, computes, cache_salt))
 
     def pins(self) -> list[PinGrant]:
         """The pins of this principal, those of its other connections included, the oldest first."""
@@ -219,10 +237,14 @@ class AsyncRemoteCache:
         self._requests = requests
 
     async def explain(
-        self, prompt: Prompt | None = None, *, token_ids: Iterable[int] | None = None
+        self,
+        prompt: Prompt | None = None,
+        *,
+        token_ids: Iterable[int] | None = None,
+        cache_salt: str | None = None,
     ) -> CacheExplanation:
         """See `RemoteCache.explain`."""
-        return await asyncio.to_thread(self._requests.explain, prompt, token_ids)
+        return await asyncio.to_thread(self._requests.explain, prompt, token_ids, cache_salt)
 
     async def pin(
         self,
@@ -231,9 +253,10 @@ class AsyncRemoteCache:
         token_ids: Iterable[int] | None = None,
         ttl_s: float | None = None,
         computes: bool = True,
+        cache_salt: str | None = None,
     ) -> PinGrant:
         """See `RemoteCache.pin`."""
-        return await asyncio.to_thread(self._requests.pin, prompt, token_ids, ttl_s, computes)
+        return await asyncio.to_thread(self._requests.pin, prompt, token_ids, ttl_s, computes, cache_salt)
 
     async def pins(self) -> list[PinGrant]:
         """See `RemoteCache.pins`."""
@@ -248,10 +271,14 @@ class AsyncRemoteCache:
         return await asyncio.to_thread(self._requests.tree, max_nodes)
 
 
-def _prompt(prompt: Prompt | None, token_ids: Iterable[int] | None) -> dict[str, Any]:
-    """The fields of a request that name its prompt."""
+def _prompt(prompt: Prompt | None, token_ids: Iterable[int] | None, cache_salt: str | None) -> dict[str, Any]:
+    """The fields of a request that name its prompt and the namespace of it."""
     ids = None if token_ids is None else list(token_ids_part(token_ids).ids)
     generation_graph(prompt, SamplingParams(), token_ids=ids)  # checks them
-    if ids is not None:
-        return {"token_ids": ids}
-    return {"prompt": prompt} if isinstance(prompt, str) else {"messages": list(prompt or ())}
+    fields: dict[str, Any] = {"token_ids": ids} if ids is not None else {}
+    if ids is None:
+        fields = {"prompt": prompt} if isinstance(prompt, str) else {"messages": list(prompt or ())}
+    if cache_salt is not None:
+        check_cache_salt(cache_salt)
+        fields["cache_salt"] = cache_salt
+    return fields

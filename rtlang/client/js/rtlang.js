@@ -129,7 +129,7 @@ class StreamState {
     this.again = new Set(); // numbers of those that another server has not answered yet
     this.received = 0; // tokens
     this.taken = 0; // messages
-    this.rid = this.epoch = null;
+    this.rid = this.epoch = this.requestId = null;
     this.isAttaching = this.hasEnded = this.wasCancelled = this.wasClosed = false;
     this.isContinued = this.isPostponed = false; // opened before on another server; a busy server opens it later
     this.numGone = 0;
@@ -183,15 +183,19 @@ export class ClientProtocol {
     return notices;
   }
 
-  open(kind, body, { credit = DEFAULT_WINDOW, deadlineMs = null, progress = false } = {}) {
+  open(kind, body, { credit = DEFAULT_WINDOW, deadlineMs = null, progress = false, cacheSalt = null, context = null } = {}) {
     const s = this.nextStream++;
-    const message = { t: "open", s, kind, body, credit };
+    const message = { t: "open", s, kind, body: cacheSalt === null ? body : { ...body, cache_salt: cacheSalt }, credit };
     if (deadlineMs !== null) message.deadline_ms = deadlineMs;
     if (progress) message.progress = true;
+    if (context !== null) {
+      const { requestId: request_id, traceparent, tracestate } = context;
+      message.context = { request_id, traceparent, tracestate }; // JSON leaves out those that are not given
+    }
     const isResumable = this.resumeMs !== null;
     if (isResumable) {
       const seed = body.seed ?? randomSeed(); // with which another server gives the same text
-      Object.assign(message, { body: { ...body, seed }, detach_ms: this.resumeMs, idem: randomName() });
+      Object.assign(message, { body: { ...message.body, seed }, detach_ms: this.resumeMs, idem: randomName() });
     }
     const stream = new StreamState(s, message, credit, isResumable ? new Ledger() : null);
     stream.openedAt = this.now();
@@ -333,6 +337,7 @@ export class ClientProtocol {
     } else {
       stream.rid = message.rid;
       stream.epoch = message.epoch;
+      stream.requestId = message.request_id ?? null;
       stream.numGone = 0;
       stream.refusedAt = null;
       if (stream.ledger === null) stream.opening = null;
@@ -476,6 +481,11 @@ export class Stream {
     this.result.catch(() => {});
   }
 
+  /** The id of the request in the server's logs and answers; null before it is accepted. */
+  get requestId() {
+    return this.state.requestId;
+  }
+
   cancel() {
     this.client.act((protocol) => protocol.cancel(this.state));
   }
@@ -600,14 +610,14 @@ export class Cache {
     this.url = url.replace(/^ws/, "http").slice(0, -PATH.length) + "/v1/cache";
   }
 
-  /** How much of a prompt is cached, where it differs from what is stored, and where the rest is. */
-  explain(prompt) {
-    return this.ask("POST", "/explain", prompt);
+  /** How much of a prompt is cached, where it differs from what is stored, and where the rest is; for runs with `cacheSalt`, if given. */
+  explain(prompt, { cacheSalt = null } = {}) {
+    return this.ask("POST", "/explain", { ...prompt, cache_salt: cacheSalt ?? prompt.cache_salt });
   }
 
-  /** Keeps the pages of a prompt; the answer has `pin_id`, `num_tokens`, `num_granted_tokens` and `ttl_s`. */
-  pin(prompt) {
-    return this.ask("POST", "/pins", prompt);
+  /** Keeps the pages of a prompt; the answer has `pin_id`, `num_tokens`, `num_granted_tokens` and `ttl_s`. Options as of `explain`. */
+  pin(prompt, { cacheSalt = null } = {}) {
+    return this.ask("POST", "/pins", { ...prompt, cache_salt: cacheSalt ?? prompt.cache_salt });
   }
 
   async pins() {
@@ -684,7 +694,13 @@ export class Client {
     return this.protocol.welcome?.limits ?? {};
   }
 
-  /** Continues a prompt, or answers chat messages: `prompt` or `messages`, `params`, `constraint`, `seed`. */
+  /**
+   * Continues a prompt, or answers chat messages: `prompt` or `messages`, `params`, `constraint`, `seed`.
+   *
+   * Options, as of `program`: `deadlineMs`; `credit`; `progress`; `cacheSalt`, text that divides the prefix cache of the key: prefixes of
+   * streams with the same salt only are found; `context`, the request that the stream belongs to, as { requestId, traceparent, tracestate };
+   * `signal`; `onEvent`. Once `accepted`, the stream has its `requestId`, under which the server logs it.
+   */
   generate(body, options = {}) {
     return this.open("messages" in body ? "chat" : "generate", body, options);
   }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,6 +13,8 @@ import rtlang as rt
 from rtlang.contract.config import ServeConfig
 from rtlang.serve.network.key_table import entry_of
 from rtlang.serve.server import TokenizerInfo, running_server
+from tests.client.test_connect_javascript import NODE
+from tests.client.test_connect_javascript import run as run_javascript
 from tests.support.servers.http_client import HttpClient
 from tests.support.servers.wire_client import WireClient
 
@@ -81,6 +84,42 @@ def remote(url: str, key: str, prompt: str, salt: str | None) -> int:
         return told.run(runtime=runtime, cache_salt=salt).usage.cached_tokens
 
 
+def javascript(url: str, key: str, prompt: str, salt: str | None) -> int:
+    script = """
+const [url, key, prompt, salt] = args;
+const client = await rtlang.connect(url, { key });
+const options = { cacheSalt: salt === "" ? null : salt, context: { requestId: "from-js" } };
+const stream = client.generate({ prompt, params: { max_tokens: 1 } }, options);
+const end = await stream.result;
+const pin = await client.cache.pin({ prompt, computes: false, ttl_s: 1 }, options);
+const { num_cached_tokens } = await client.cache.explain({ prompt }, options);
+client.close();
+console.log(JSON.stringify([stream.requestId, end.usage.cached_tokens, num_cached_tokens, pin.num_granted_tokens]));
+"""
+    request_id, cached, explained, pinned = run_javascript(script, url, f"key-{key}", prompt, salt or "")
+    assert request_id == "from-js"
+    assert min(explained, pinned) >= 16  # after the run, under the same salt
+    return int(cached)
+
+
+def remote_explanation(url: str, key: str, prompt: str, salt: str | None) -> int:
+    with rt.connect(url, api_key=f"key-{key}") as runtime:
+        found = runtime.cache.explain(prompt, cache_salt=salt).num_cached_tokens
+        with runtime.cache.pin(prompt, cache_salt=salt, computes=False, ttl_s=1) as pinned:
+            assert pinned.num_granted_tokens == found
+        return found
+
+
+def async_explanation(url: str, key: str, prompt: str, salt: str | None) -> int:
+    async def ask() -> int:
+        async with rt.connect_async(url, api_key=f"key-{key}") as runtime:
+            found = (await runtime.cache.explain(prompt, cache_salt=salt)).num_cached_tokens
+            assert (await runtime.cache.pin(prompt, cache_salt=salt, computes=False)).num_granted_tokens == found
+            return found
+
+    return asyncio.run(ask())
+
+
 def _graph(prompt: str) -> dict[str, Any]:
     nodes = [{"id": 0, "parent": None, "kind": "text", "parts": [prompt]}]
     return {"nodes": [*nodes, {"id": 1, "parent": 0, "kind": "generate", "name": "x", "params": {"max_tokens": 1}}]}
@@ -93,6 +132,8 @@ def _post(url: str, key: str, path: str, body: dict[str, Any]) -> Any:
 
 
 DOORS: tuple[Ask, ...] = (chat, completion, response, generate, program, websocket, remote)  # type: ignore[assignment]
+if NODE is not None:
+    DOORS = (*DOORS, javascript)
 
 
 @pytest.mark.parametrize("ask", DOORS, ids=lambda each: each.__name__)
@@ -110,11 +151,18 @@ def test_a_prefix_is_found_with_the_salt_that_stored_it_alone(url: str, ask: Any
 def test_doors_with_one_salt_share_and_a_view_of_the_cache_follows_it(url: str) -> None:
     prompt = "The view of the cache: a little mouse lived in a big house by the sea, and it was not alone."
     assert completion(url, "ana", prompt, "red") < 8
-    for door in (generate, program, websocket, remote, explanation):
+    for door in (*DOORS[3:], explanation, remote_explanation, async_explanation):
         assert door(url, "ana", prompt, "red") > 20, door
-    assert [explanation(url, key, prompt, salt) for key, salt in (("ana", "green"), ("ana", None), ("bob", "red"))] == [
-        0
-    ] * 3
+    for view in (explanation, remote_explanation, async_explanation):
+        others = [view(url, key, prompt, salt) for key, salt in (("ana", "green"), ("ana", None), ("bob", "red"))]
+        assert others == [0, 0, 0], view
+
+
+def test_a_client_refuses_a_malformed_salt_before_it_asks(url: str) -> None:
+    with rt.connect(url, api_key="key-ana") as runtime:
+        for salt in ("", "a\nb", "x" * 257):
+            with pytest.raises(rt.ParameterError, match="cache_salt"):
+                runtime.cache.explain("a", cache_salt=salt)
 
 
 @pytest.mark.parametrize(
