@@ -10,6 +10,7 @@ import pytest
 import typer
 
 from rtlang.__main__ import app
+from rtlang.console.serving import ENGINE_FAILED
 from rtlang.fleet.engines.mirrored_metrics import OF_SERVER
 from tests.support.servers.http_client import HttpClient
 from tests.support.servers.serving import serving
@@ -80,3 +81,13 @@ def test_the_image_and_the_unit_run_without_rights() -> None:
     for line in ("DynamicUser=yes", "NoNewPrivileges=yes", "ProtectSystem=strict", "CapabilityBoundingSet="):
         assert f"\n{line}\n" in unit
     assert "--api-key" not in image + unit
+
+
+def test_the_unit_starts_a_failed_engine_again_but_no_stopped_fleet() -> None:
+    """0 is the status after `rtlang fleet stop`; see test_a_server_whose_fleet_was_stopped_has_not_failed."""
+    unit = (DEPLOY / "rtlang.service").read_text(encoding="utf-8")
+    settings = dict(line.split("=", 1) for line in unit.splitlines() if re.match(r"\w+=", line))
+    assert settings["Restart"] == "on-failure"
+    assert not settings.keys() & {"RestartForceExitStatus", "SuccessExitStatus"}
+    assert settings["RestartPreventExitStatus"].split() == ["1", "2"], "wrong settings"
+    assert str(ENGINE_FAILED) not in settings["RestartPreventExitStatus"].split()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import pickle
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,6 +15,7 @@ import pytest
 
 from rtlang.contract.errors import DeadlineError, ParameterError
 from rtlang.contract.service.target import Target
+from rtlang.fleet import ray_data
 from rtlang.fleet.ray_data import map_batches, run_on_batch
 
 TARGET = cast(Target, object())
@@ -86,3 +90,21 @@ def test_nothing_is_connected_before_ray_makes_the_class() -> None:
     made = map_batches(Twice(), arguments={"word": "text"}, runtime="ray://nowhere")
     assert isinstance(made, type)
     assert pickle.loads(pickle.dumps(Twice())).options == {}
+
+
+def _calls_of_ray(text: str) -> list[set[str]]:
+    """The names of the keyword arguments of each call of `Dataset.map_batches` in an example."""
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    of_ray = [call for call in calls if re.fullmatch(r"(rows|dataset)\.map_batches", ast.unparse(call.func))]
+    return [{keyword.arg or "" for keyword in call.keywords} for call in of_ray]
+
+
+def test_examples_give_ray_data_no_deprecated_argument() -> None:
+    """Ray Data deprecates `concurrency` of `map_batches` in favor of `compute`."""
+    page = (Path(__file__).parents[2] / "docs" / "ray.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    docstring = ray_data.__doc__ or ""
+    examples.append("\n".join(line[4:] for line in docstring.splitlines() if line.startswith("    ")))
+    found = [names for example in examples for names in _calls_of_ray(example)]
+    assert len(found) == 2
+    assert all("compute" in names and "concurrency" not in names for names in found)
