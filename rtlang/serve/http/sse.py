@@ -41,11 +41,14 @@ def sse_data(data: bytes) -> bytes:
 
 def sse_event(data: Mapping[str, Any], *, event: str | None = None, event_id: str | None = None) -> bytes:
     """One event with JSON data. `event` and `event_id` must not contain line breaks."""
-    lines = [] if event_id is None else [f"id: {event_id}\n"]
-    if event is not None:
-        lines.append(f"event: {event}\n")
-    lines.append(f"data: {json_text(data)}\n\n")
-    return "".join(lines).encode(errors="replace")
+    first = "" if event_id is None else f"id: {event_id}\n"
+    return f"{first}{sse_text(data, event)}".encode(errors="replace")
+
+
+def sse_text(data: Mapping[str, Any], event: str | None = None) -> str:
+    """`sse_event` as text, which may have lone surrogates."""
+    name = "" if event is None else f"event: {event}\n"
+    return f"{name}data: {json_text(data)}\n\n"
 
 
 class SseResponse(Response):

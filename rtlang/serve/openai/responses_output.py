@@ -96,6 +96,10 @@ class ResponsesWriter:
         elif isinstance(event, NodeFinished):
             yield from self._finish(event)
 
+    def text_event(self, event: TextDelta) -> str | None:
+        """None: each event has a number and the id of its item, so that `chunks` makes all of them."""
+        return None
+
     def last_chunks(self) -> Iterator[Chunk]:
         """The events behind those of the graph: none."""
         return iter(())

@@ -7,6 +7,7 @@ from typing import Any
 
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.request_graph import RequestGraph
+from rtlang.serve.json_parts import json_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,21 @@ class Heading:
             "model": self.model,
             "choices": choices,
         } | more
+
+
+class PackedChunks:
+    """The chunks of one stream with one choice each, whose other fields are packed once.
+
+    Args:
+        kind: the `object` of each chunk.
+    """
+
+    def __init__(self, heading: Heading, kind: str) -> None:
+        self._before = f"data: {json_text(heading.map(kind, []))[: -len(']}')]}"
+
+    def event(self, choice: str) -> str:
+        """The server-sent event of the chunk with a choice, which is JSON text."""
+        return f"{self._before}{choice}]}}\n\n"
 
 
 class UsageCount:

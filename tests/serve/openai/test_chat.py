@@ -11,6 +11,7 @@ from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import Completion, Event, NodeFinished, TextDelta, Timing, TokenLogprob
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.request_graph import Generate, RoleStart, Text
+from rtlang.serve.http.sse import sse_text
 from rtlang.serve.openai.chat import ChatRequest, ChatWriter, read_chat
 from rtlang.serve.openai.shapes import Heading
 from tests.support.servers.openai_models import calls_of, joined_chunks
@@ -175,3 +176,27 @@ def test_what_clients_send_without_effect_is_accepted() -> None:
         "parallel_tool_calls": True,
     }
     assert read(**sent) == plain
+
+
+@pytest.mark.parametrize("has_logprobs", [False, True])
+@pytest.mark.parametrize("model_format", [None, "hermes"])
+def test_events_packed_at_once_are_those_of_the_chunks(model_format: str | None, has_logprobs: bool) -> None:
+    dice = random.Random(3)
+    request = read(model_format, n=2, tools=TOOLS if model_format else [], stream=True, logprobs=has_logprobs)
+    texts = [f"<think>why not</think>\n\n{CALL}\n{CALL}", 'Hello "there"\n\u2028é漢 ' * 20]
+    tokens = tuple(TokenLogprob(97, -0.5) for text in texts for _ in text) if has_logprobs else None
+    slow, fast = writer(request), writer(request)
+    num_packed, left = 0, dict(enumerate(texts))
+    while left:
+        choice, size = dice.choice(list(left)), dice.randrange(4)
+        piece, left[choice] = left[choice][:size], left[choice][size:]
+        event = TextDelta(0, 1, choice, piece, (1,) * len(piece), tokens and tokens[: len(piece)])
+        expected = "".join(sse_text(chunk) for chunk in slow.chunks(event))
+        packed = fast.text_event(event)
+        num_packed += packed is not None
+        assert expected == (packed if packed is not None else "".join(sse_text(chunk) for chunk in fast.chunks(event)))
+        if not left[choice]:
+            del left[choice]
+    end = finished(*texts, logprobs=tokens)
+    assert list(slow.chunks(end)) == list(fast.chunks(end))
+    assert (num_packed > 20) != has_logprobs

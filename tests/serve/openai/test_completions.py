@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import Completion, Event, GraphFinished, NodeFinished, TextDelta, Timing, TokenLogprob
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.request_graph import Generate, Text, TokenIds
+from rtlang.serve.http.sse import sse_text
 from rtlang.serve.openai.completions import CompletionRequest, CompletionWriter, echo_texts, read_completion
 from rtlang.serve.openai.shapes import Heading
 from tests.support.servers.openai_models import read_completion as parsed
@@ -188,3 +190,27 @@ def test_what_is_not_supported_is_refused_by_name(body: dict[str, Any], field: s
     with pytest.raises(ParameterError) as caught:
         read_completion(body)
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"return_token_ids": True}, {"echo": True}, {"logprobs": 1}, {"max_tokens": 0}], ids=str
+)
+def test_events_packed_at_once_are_those_of_the_chunks(options: dict[str, Any]) -> None:
+    dice = random.Random(4)
+    request = read_completion({"prompt": [[1], [2, 3]], "n": 2, "stream": True} | options)
+    prompt_ids = [[1], [2, 3]] if request.returns_ids else ()
+    slow, fast = (writer(request, texts=["a", "b"], prompt_ids=prompt_ids) for _ in range(2))
+    num_packed = 0
+    for number in range(400):
+        event: Event = finished(1, "abc", "de")
+        if number < 390:
+            text = dice.choice(["", "x", ' "quoted"\n', "\ud800", "\u2028é漢\0"])
+            ids = tuple(dice.randrange(99) for _ in range(dice.choice([0, 1, 1, 3])))
+            logprobs = tuple(map(token, "ab")) if "logprobs" in options and dice.random() < 0.5 else None
+            event = TextDelta(0, dice.choice([1, 3]), dice.randrange(2), text, ids, logprobs)
+        expected = "".join(sse_text(chunk) for chunk in slow.chunks(event))
+        packed = fast.text_event(event) if isinstance(event, TextDelta) else None
+        num_packed += packed is not None
+        found = packed if packed is not None else "".join(sse_text(chunk) for chunk in fast.chunks(event))
+        assert found == expected
+    assert (num_packed > 100) == (options.keys() <= {"return_token_ids", "logprobs"})

@@ -27,7 +27,7 @@ from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.direct_events import DirectEvents, DirectWriter
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.graph_stream import GraphStream
-from rtlang.serve.http.sse import CLIENT_CLOSED, DONE, SseResponse, sse_event, unless_disconnected
+from rtlang.serve.http.sse import CLIENT_CLOSED, DONE, SseResponse, sse_event, sse_text, unless_disconnected
 from rtlang.serve.http.text_models import (
     TokenTexts,
     model_names,
@@ -56,6 +56,8 @@ class Writer(Protocol):
     def response(self, events: Iterable[Event]) -> dict[str, Any]: ...
 
     def chunks(self, event: Event) -> Iterator[dict[str, Any]]: ...
+
+    def text_event(self, event: TextDelta) -> str | None: ...
 
     def last_chunks(self) -> Iterator[dict[str, Any]]: ...
 
@@ -106,7 +108,9 @@ class _OpenAiRoutes:
             texts, first_ids = await run_for(request, service, price, echo, kind=WorkKind.TOKENIZE, may_wait=True)
             await tokens.load_ids(first_ids)
         prompt_ids: Sequence[Sequence[int]] = ()
-        if read.returns_ids:
+        if read.returns_ids and not any(isinstance(prompt, str) for prompt in read.prompts):
+            prompt_ids = [prompt for prompt in read.prompts if not isinstance(prompt, str)]
+        elif read.returns_ids:
             encode, price = (
                 partial(_prompt_ids, service, read, principal),
                 request.state.num_body_bytes * TOKENIZE_S_PER_CHAR,
@@ -191,7 +195,7 @@ async def respond(
     principal = principal_of(request)
     if asked.is_stream:
         direct = DirectWriter()
-        batches = _batches(service, asked, principal, DirectEvents(direct, partial(_encoded_chunks, writer)))
+        batches = _batches(service, asked, principal, DirectEvents(direct, partial(encoded_chunks, writer)))
         return SseResponse(_chunk_groups(service, principal, batches, writer, tokens), on_error=on_error, direct=direct)
     batches = _batches(service, asked, principal)
     data = await unless_disconnected(request, _collected(service, principal, batches, writer, tokens))
@@ -252,14 +256,19 @@ async def _chunk_groups(
     async with contextlib.aclosing(batches):
         async for events in batches:
             await tokens.load(events)
-            encode = partial(_encoded_chunks, writer, events)
+            encode = partial(encoded_chunks, writer, events)
             if group := await service.encode(principal, events, encode):
                 yield (group,)
     yield [*map(_encoded, writer.last_chunks()), DONE]
 
 
-def _encoded_chunks(writer: Writer, events: Sequence[Event]) -> bytes:
-    return b"".join(_encoded(chunk) for event in events for chunk in writer.chunks(event))
+def encoded_chunks(writer: Writer, events: Sequence[Event]) -> bytes:
+    """The server-sent events of a stream for some events of its graph."""
+    found: list[str] = []
+    for event in events:
+        text = writer.text_event(event) if isinstance(event, TextDelta) else None
+        found += [sse_text(chunk, chunk.get("type")) for chunk in writer.chunks(event)] if text is None else [text]
+    return "".join(found).encode(errors="replace")
 
 
 def _encoded(chunk: dict[str, Any]) -> bytes:
