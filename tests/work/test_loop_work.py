@@ -12,7 +12,7 @@ import pytest
 from rtlang.contract.errors import OverloadError
 from rtlang.work.fair_executor import FairExecutor
 from rtlang.work.fair_queue import Owner, QueueLimits
-from rtlang.work.loop_work import INLINE_S, TURN_S, LoopTurns, LoopWork
+from rtlang.work.loop_work import HANDOVER_S, INLINE_S, TURN_S, LoopTurns, LoopWork
 from rtlang.work.work_account import RequestWork, WorkAccount, WorkKind, request_work
 
 ANA, BEN = Owner("ana"), Owner("ben")
@@ -61,6 +61,17 @@ def test_many_small_requests_of_one_turn_go_to_threads() -> None:
         assert await work.run(ANA, price, thread, kind=WorkKind.PARSE) == here, "a later turn has room again"
 
     with_work(test)
+
+
+def test_work_that_is_cheaper_than_a_thread_stays_on_the_loop() -> None:
+    async def test(work: LoopWork, account: WorkAccount) -> None:
+        prices = [*[HANDOVER_S] * 1000, 2 * HANDOVER_S]
+        jobs = [work.run(ANA, price, thread, kind=WorkKind.PARSE) for price in prices]
+        *cheap, other = await asyncio.gather(*jobs)
+        assert set(cheap) == {thread()}
+        assert other != thread(), "the turn is full"
+
+    with_work(test, max_waiting=1)
 
 
 @pytest.mark.parametrize("num_requests", [1, 7, 500])
