@@ -12,7 +12,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Protocol
 
@@ -24,6 +24,7 @@ _TURN_EVENTS, _TURN_S = (
     256,
     0.002,
 )  # events, and processor time after which no other connection gets events, in one turn of the loop
+_SINKS_A_LOOK = 4  # at the clock, which is a system call
 
 
 class EventSink(Protocol):
@@ -46,7 +47,8 @@ class EventBridge:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._pending: deque[tuple[Route, Event]] = deque()
-        self._undelivered: dict[EventSink, list[tuple[int, Event]]] = {}  # routed; the next sink first
+        # Routed; the next sink first. A dict would pass over all the places of earlier sinks to find it.
+        self._undelivered: OrderedDict[EventSink, list[tuple[int, Event]]] = OrderedDict()
         self._is_armed = False
 
     def listener(self, sink: EventSink, stream: int) -> Callable[[Event], None]:
@@ -83,9 +85,12 @@ class EventBridge:
                 continue
             if place is not None:
                 self._undelivered.setdefault(place[0], []).append((place[1], event))
-        while self._undelivered and time.thread_time() - started < _TURN_S:
-            sink = next(iter(self._undelivered))
-            events = self._undelivered.pop(sink)
+        num_delivered = 0
+        while self._undelivered:
+            if num_delivered % _SINKS_A_LOOK == 0 and time.thread_time() - started >= _TURN_S:
+                break
+            num_delivered += 1
+            sink, events = self._undelivered.popitem(last=False)
             try:
                 sink.deliver(events)
             except Exception:

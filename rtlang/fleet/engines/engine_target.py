@@ -21,7 +21,7 @@ from typing import Any, Self
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, EngineDeadError, InternalError, RtlangError
-from rtlang.contract.events import GraphFailed, GraphFinished
+from rtlang.contract.events import GraphFailed, GraphFinished, TextDelta
 from rtlang.contract.request_graph import RequestGraph
 from rtlang.contract.runs.principal import LOCAL, Principal
 from rtlang.contract.runs.run_options import ALL_ABILITIES, DEFAULT_OPTIONS, Ability, RunOptions
@@ -319,8 +319,11 @@ class EngineTarget:
                 engine = graph.engine  # a suspect that is cleared may have left it
                 if engine and self._balancer.note_output(run.graph_id, engine.name, event, self._pool.is_open):
                     orders += self._pool.move(run.graph_id, None, now)
-            failed = self._carry_out(orders, "its prompt is computed")
-        deliver_all([run, *failed])
+            # Most tokens change nothing about the engines.
+            goes_on = not orders and isinstance(event, TextDelta)
+            failed = [] if goes_on else self._carry_out(orders, "its prompt is computed")
+        run.deliver()
+        deliver_all(failed)
 
     def on_lost(self, link: EngineLink) -> None:
         """See `LinkOwner.on_lost`."""
