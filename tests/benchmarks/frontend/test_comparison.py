@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pytest
 
-from rtlang.contract.errors import EngineDeadError
 from rtlang_bench.frontend import comparison
 from rtlang_bench.frontend.comparison import Case
 from rtlang_bench.frontend.load_client import Report
 from rtlang_bench.frontend.null_server import MODULE
-from rtlang_bench.frontend.vllm_server import VllmServer
 from rtlang_bench.serve.server_process import ServerProcess
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the client needs epoll")
@@ -35,8 +32,3 @@ def test_ratios_are_ours_over_theirs() -> None:
     theirs.failures.append("no model")
     (failed,) = comparison._ratios("1_greedy", ours, theirs)
     assert not failed.is_met
-
-
-def test_an_environment_without_vllm_is_an_error_with_its_output(tmp_path: Path) -> None:
-    with pytest.raises(EngineDeadError, match="vllm"), VllmServer(sys.executable, tmp_path, 1):
-        pass
