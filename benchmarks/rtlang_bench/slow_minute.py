@@ -13,14 +13,15 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import typer
 
 from rtlang.contract.process.logs import REQUEST_LOGGER
+from rtlang.contract.request_graph import Apply, Arg, RequestGraph
 from rtlang.contract.service.principal_loads import PrincipalLoad, busiest, loads_between, read_loads
 from rtlang_bench.command import command
 from rtlang_bench.serve.server_process import ServerProcess
@@ -99,6 +100,18 @@ def long_texts(draws: random.Random) -> Request:
     return Request("/v1/completions", {"prompt": "Once", "max_tokens": 300, "ignore_eos": True, "n": 4})
 
 
+def values(draws: random.Random) -> Request:
+    """A program whose values take long: large ones, and thousands of small ones, none of which is long by itself."""
+    long = [Apply(number, "parse_json", (Arg("long"),)) for number in range(10)]
+    short = [Apply(number, "upper", (Arg("short"),)) for number in range(10, 1500)]
+    graph = RequestGraph((*long, *short), ("long", "short"))
+    digits = ",".join(str(draws.randrange(10)) for _ in range(50_000))
+    return Request(
+        "/v1/programs",
+        {"graph": graph.to_plain(), "inputs": {"long": f"[{digits}]", "short": _words(draws, 10)}, "stream": False},
+    )
+
+
 def innocent(draws: random.Random) -> Request:
     """What the other keys ask for."""
     return Request("/v1/completions", {"prompt": f"Number {draws.randrange(100)}:", "max_tokens": 4})
@@ -107,6 +120,7 @@ def innocent(draws: random.Random) -> Request:
 CAUSES: dict[str, tuple[Callable[[random.Random], Request], tuple[str, ...]]] = {
     "tokenization": (tokenization, ("tokenize",)),
     "schemas": (schemas, ("constraint",)),
+    "values": (values, ("value",)),
     "long_prompts": (long_prompts, ("steps",)),
     "long_texts": (long_texts, ("steps",)),
 }
@@ -140,10 +154,25 @@ def loads_of_lines(lines: Iterable[str]) -> dict[str, PrincipalLoad]:
     return loads
 
 
-def play(server: ServerProcess, cause: str, guilty: str, seconds: float, seed: int = 0) -> Verdict:
+class Played(Protocol):
+    """A server that is played to.
+
+    Attributes:
+        http_url: its address.
+        lines: everything that it has written to its log so far, as JSON.
+    """
+
+    @property
+    def http_url(self) -> str: ...
+
+    @property
+    def lines(self) -> Sequence[str]: ...
+
+
+def play(server: Played, cause: str, guilty: str, seconds: float, seed: int = 0) -> Verdict:
     """Let one key flood a server for a while, and ask the judges. The keys of the server are NAMES, each of them its own key."""
     flood, kinds = CAUSES[cause]
-    base = server.url.replace("ws://", "http://")
+    base = server.http_url
     first_line, before = len(server.lines), _get(base + "/metrics", guilty)
     counts = dict.fromkeys(NAMES, 0)
     ends_at = time.monotonic() + seconds
@@ -180,7 +209,7 @@ def play_all(
     draws = random.Random(seed)
     with ServerProcess(*options, environment={"RTLANG_KEYS": keys_text()}, is_json=True) as server:
         for name in NAMES:  # the first request of each starts threads and loads code
-            _post(server.url.replace("ws://", "http://"), name, innocent(draws))
+            _post(server.http_url, name, innocent(draws))
         for cause in causes:
             yield play(server, cause, draws.choice(NAMES), seconds, seed)
 

@@ -120,6 +120,7 @@ class Engine:
             tracks_new_pages=bool(tiers.tiers),
         )
         self.step_cost = model.cost
+        self.step_thread_s: float | None = None  # of the last step; None for a device, which works beside the thread
         self.drafter = drafter or drafter_for(config, runner, self.cache, self.step_cost, model.draft_model)
         if self.drafter is not None:
             self.drafter.work = self.work
@@ -307,6 +308,7 @@ class Engine:
                 other processes.
         """
         step = self.last_step
+        self.step_thread_s = None if self._runner.is_pipelined else seconds
         if self.drafter is not None:
             seconds -= self.drafter.take_seconds()
         if step is None or self._pipeline.is_busy:

@@ -83,6 +83,7 @@ class GraphExecution:
             host.later,
             host.offload,
             partial(host.work.poll, graph_id),
+            host.worked,
         )
         self._retention = retention = GraphRetention(host.pages, options.is_open)
         self._executors: dict[type[Node], Executor] = {}
@@ -143,6 +144,10 @@ class GraphExecution:
         """Let a host call fail; ignored unless it is waiting for its value."""
         if not self.is_ended:
             self._values.reject(node_id, code, message, facts)
+
+    def settle_work(self) -> None:
+        """Tell the host the time of the running turn so far."""
+        self._slices.settle()
 
     def spend_time(self) -> None:
         """End all generations that run, because the time of the budget is over."""

@@ -50,12 +50,15 @@ from rtlang.runtime.executors.host import Answer, Host
 from rtlang.runtime.graph_execution import GraphExecution
 from rtlang.runtime.nodes.work_slices import Offload
 from rtlang.runtime.process.loop import EngineLoop, Timer
+from rtlang.work.work_account import WorkKind
 
 if TYPE_CHECKING:  # they load torch
     from rtlang.engine.requests.value_check import ValueChecker
     from rtlang.model.runner import Runner
 
 logger = logging.getLogger(__name__)
+
+_COUNT_EVERY_S = 0.005  # of work: a counter costs as much as a small node
 
 _T = TypeVar("_T")
 
@@ -74,6 +77,7 @@ class RuntimeServices:
         pages_of: given the time of arrival and the options, returns the access to the cache with which a graph keeps pages, if any.
         offload_of: returns the function with which work of a client runs on another thread, see `Beside`; None does it on the engine
             thread.
+        count_work: called with the name of a principal, a kind of work and seconds of the engine thread.
     """
 
     loop: EngineLoop
@@ -83,6 +87,7 @@ class RuntimeServices:
     on_end: Callable[[int], None]
     pages_of: Callable[[float, RunOptions], ProgramPages] | None = None
     offload_of: Callable[[Principal], Beside] | None = None
+    count_work: Callable[[str, WorkKind, float], None] = lambda principal, kind, seconds: None
 
 
 class GraphRun:
@@ -120,6 +125,7 @@ class GraphRun:
         self._program = ProgramAccount(self._arrival, graph_id=graph_id)
         self._program.deadline = options.deadline
         self._program.account.context = options.context
+        self._uncounted_s, self._is_told = 0.0, False
         self._credit = None if options.credit is None else Credit(options.credit)
         host = Host(
             runner.tokenizer,
@@ -133,6 +139,7 @@ class GraphRun:
             offload=None if offload_of is None else self._offload(offload_of(options.principal)),
             work=work,
             reserve=share.reserve,
+            worked=self._note_work,
         )
         self._execution = GraphExecution(
             graph_id, options, host, self._on_event, self._end, outputs=outputs, on_expand=share.expand
@@ -238,6 +245,9 @@ class GraphRun:
                     note_end(self._program.account, event, self._loop.clock() - self._arrival)
                 event = replace(event, account=self._program.account.copy())
             case GraphFinished() | GraphFailed():
+                self._execution.settle_work()
+                self._is_told = True
+                self._count_work()
                 event = replace(event, account=self._program.account)
         is_heard = notify(self._listener, event)
         if not was_asked and self._work.asked_to_stop is not None:
@@ -249,6 +259,18 @@ class GraphRun:
                 is_heard = notify(self._listener, CreditSpent(self.graph_id, event.node_id))
         if not is_heard:
             self._loop.call_at(self._arrival, self.cancel)  # not now: the execution is in the middle of its work
+
+    def _note_work(self, seconds: float) -> None:
+        """Work of the engine thread on nodes."""
+        self._uncounted_s += seconds
+        if not self._is_told:  # else its account was given away
+            self._program.account.add_work(Work.VALUE, seconds)
+        if self._uncounted_s > _COUNT_EVERY_S or self._is_told:
+            self._count_work()
+
+    def _count_work(self) -> None:
+        self._services.count_work(self._principal.name, WorkKind.VALUE, self._uncounted_s)
+        self._uncounted_s = 0.0
 
     def _submit(self, spec: RequestSpec) -> Request:
         def start(spec: RequestSpec) -> Request:

@@ -458,6 +458,7 @@ class Runtime:
                 partial(engine.namespaces.scope, options.principal.namespace),
             ),
             offload_of=lambda principal: partial(self._beside, owner_of(principal)),
+            count_work=self.metrics.principals.engine_work.add,
         )
 
     def _make_engine(self, wake: Callable[[], None]) -> Engine:

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
+from collections.abc import Iterator
 
-from rtlang_bench.slow_minute import CAUSES, judge_lines, judge_metrics, play_all
-from tests.support.long_tests import sized
+import pytest
+
+from rtlang.contract.config import ServeConfig
+from rtlang.contract.process.logs import REQUEST_LOGGER, JsonFormatter
+from rtlang.runtime.runtime import Runtime
+from rtlang.serve.server import TokenizerInfo, running_server
+from rtlang_bench.slow_minute import CAUSES, judge_lines, judge_metrics, keys_text, play, play_all
 
 
 def line(principal: str, **work_s: float) -> str:
@@ -33,8 +40,43 @@ def test_only_what_was_added_between_two_readings_counts() -> None:
     assert judge_metrics(after, after) is None
 
 
-def test_the_guilty_key_of_a_real_server_is_found() -> None:
-    causes = [*CAUSES][: sized(len(CAUSES), usual=1)]
-    verdicts = list(play_all(0.5 if len(causes) == 1 else 5.0, 7, causes))
+class Server(logging.Handler):
+    """A server in this process, and the lines of its requests."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self.http_url, self.lines = url.replace("ws", "http", 1), list[str]()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(JsonFormatter().format(record))
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    logger = logging.getLogger(REQUEST_LOGGER)
+    level = logger.level
+    with (
+        Runtime(dtype="float32", num_pages=300) as runtime,
+        running_server(
+            runtime, ServeConfig(port=0, keys=keys_text()), TokenizerInfo("tiny"), metrics=runtime.metrics
+        ) as url,
+    ):
+        server = Server(url)
+        logger.addHandler(server)
+        logger.setLevel(logging.INFO)
+        yield server
+        logger.removeHandler(server)
+        logger.setLevel(level)
+
+
+@pytest.mark.parametrize("cause", ["tokenization", "values"])
+def test_the_guilty_key_is_found(server: Server, cause: str) -> None:
+    verdict = play(server, cause, "cleo", 0.5)
+    assert verdict.is_right, str(verdict)
+
+
+@pytest.mark.long
+def test_the_guilty_key_of_each_cause_is_found_over_processes() -> None:
+    verdicts = list(play_all(5.0, 7))
     assert [str(verdict) for verdict in verdicts if not verdict.is_right] == []
-    assert len(verdicts) == len(causes)
+    assert len(verdicts) == len(CAUSES)

@@ -33,6 +33,7 @@ class Host:
         offload: does long work on another thread; None does it here.
         reserve: counts bytes of values, and gives negative ones back; raises ValueMemoryError if there is no room.
         work: the record of the engine thread's work.
+        worked: called with the seconds that this thread has worked on nodes.
     """
 
     tokenizer: Tokenizer
@@ -46,3 +47,4 @@ class Host:
     offload: Offload | None = None
     reserve: Callable[[int], None] = lambda num_bytes: None
     work: CurrentWork = field(default_factory=CurrentWork)
+    worked: Callable[[float], None] = lambda seconds: None

@@ -8,6 +8,7 @@ step.
 from __future__ import annotations
 
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -62,6 +63,7 @@ class WorkSlices:
         later: None does everything at once.
         offload: None does all work on this thread.
         check: called before each action; what it raises ends the work.
+        worked: called with the seconds of this thread that a turn has taken.
     """
 
     def __init__(
@@ -72,12 +74,14 @@ class WorkSlices:
         later: Later | None,
         offload: Offload | None = None,
         check: Callable[[], None] = lambda: None,
+        worked: Callable[[float], None] = lambda seconds: None,
     ) -> None:
         self._actions, self._on_idle, self._is_ended = actions, on_idle, is_ended
-        self._later, self._offload, self._check = later, offload, check
+        self._later, self._offload, self._check, self._worked = later, offload, check, worked
         self._arriving: deque[_Arrival] = deque()
         self._is_draining = self._is_continuing = False
         self._work_us = 0.0
+        self._began: float | None = None  # when the running turn began, or was settled last
 
     @property
     def num_arriving(self) -> int:
@@ -103,7 +107,29 @@ class WorkSlices:
         if not is_arriving:
             self._arrive()
 
+    def settle(self) -> None:
+        """Tell the time of the running turn so far, if one runs: the graph ends within it."""
+        if self._began is not None:
+            now = time.thread_time()
+            self._worked(now - self._began)
+            self._began = now
+
+    def _in_turn(self, act: Callable[[], None]) -> None:
+        """Act, and tell the time that it took; within a turn, the time belongs to that one."""
+        if self._began is not None:
+            act()
+            return
+        self._began = time.thread_time()
+        try:
+            act()
+        finally:
+            self.settle()
+            self._began = None
+
     def _arrive(self) -> None:
+        self._in_turn(self._take_arrivals)
+
+    def _take_arrivals(self) -> None:
         num_steps = sys.maxsize if self._later is None else NODES_A_TURN
         has_arrived = False
         while self._arriving and num_steps > 0 and not self._is_ended():
@@ -161,8 +187,10 @@ class WorkSlices:
 
     def drain(self) -> None:
         """Do what is ready, some of it in later turns. Does nothing within an action: its caller goes on."""
-        if self._is_draining or self._is_continuing or self._is_ended():
-            return
+        if not (self._is_draining or self._is_continuing or self._is_ended()):
+            self._in_turn(self._drain)
+
+    def _drain(self) -> None:
         self._is_draining = True
         self._work_us = 0.0
         while self._actions.is_ready and not self._is_ended():

@@ -1,7 +1,9 @@
 """Counts tokens, waits and work of the engine by principal while requests run.
 
-The time of a step is divided between its rows by their tokens, one addition a row. Everything else is taken from the requests when they end
-and every few seconds, as the difference from what was counted before, so a long request counts while it runs and a token costs nothing.
+The time of a step is divided between its rows by their tokens, one addition a row. On the host it is the time of the engine thread, which
+does its share of the forward pass: a principal does not pay for waiting while work of others holds the processor. Everything else is taken
+from the requests when they end and every few seconds, as the difference from what was counted before, so a long request counts while it
+runs and a token costs nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ class PrincipalMeter:
         """Take in a step that ran from `started` to `ended`, in seconds of the engine's clock."""
         rows = engine.scheduler.last_rows
         if rows:
-            token_s = (ended - started) / max(1, sum([row[1] for row in rows]))
+            seconds = ended - started if engine.step_thread_s is None else engine.step_thread_s
+            token_s = seconds / max(1, sum([row[1] for row in rows]))
             for request, num_tokens, _ in rows:
                 request.stats.step_s += num_tokens * token_s
                 if request.status is RequestStatus.FINISHED:  # its account was closed within the step

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -169,3 +171,40 @@ def test_a_block_that_starts_in_an_action_counts_as_its_work() -> None:
     assert started == list(range(4))
     assert num_turns >= 3
     assert sorted(world.done) == list(range(4 * NODES_A_TURN))
+
+
+def busy(seconds: float) -> None:
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+
+def test_the_time_of_turns_is_told_once_and_without_the_time_between_them() -> None:
+    told: list[float] = []
+    actions, later = Waits(), deque[Callable[[], None]]()
+    slices = WorkSlices(actions, lambda: None, lambda: False, later.append, worked=told.append)
+
+    def add(nodes: Sequence[Node]) -> None:
+        for _ in nodes:
+            actions.add((), partial(busy, 0.002))
+        slices.drain()  # within the turn of the arrival
+
+    started = time.thread_time()
+    slices.add_later(iter(texts(10)), 10, add, lambda: None)
+    while later:
+        later.popleft()()
+    whole = time.thread_time() - started
+    assert 0.02 <= sum(told) <= whole
+
+
+def test_the_time_of_a_turn_is_told_before_the_graph_ends_within_it() -> None:
+    told: list[float] = []
+    actions = Waits()
+    slices = WorkSlices(actions, lambda: None, lambda: False, None, worked=told.append)
+    actions.add((), partial(busy, 0.003))
+    actions.add((), slices.settle)
+    slices.drain()
+    assert told[0] >= 0.003
+    assert sum(told[1:]) < 0.003
+    slices.settle()
+    assert len(told) == 2, "no turn runs"

@@ -124,6 +124,7 @@ def test_a_graph_that_moves_stays_in_its_trace_and_says_why(traced: Traced) -> N
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
         client.send(t="credit", s=1, n=100)
+        wait_until(lambda: traced.target.state == "ready", 120.0)  # another process is started
         assert client.receive_end(1)[-1]["t"] == "end"
     door = traced.door("t-2")
     [moved] = door.events

@@ -11,6 +11,7 @@ import pytest
 
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.process.logs import REQUEST_LOGGER, JsonFormatter, TextFormatter
+from rtlang.contract.request_graph import Apply, Arg, RequestGraph
 from rtlang.runtime.runtime import Runtime
 from rtlang.serve.network.key_table import entry_of
 from rtlang.serve.server import TokenizerInfo, running_server
@@ -120,6 +121,19 @@ def test_a_request_without_a_key_belongs_to_nobody(url: str, lines: Lines) -> No
     assert answer.status == 401
     line = lines.of(answer.headers["x-request-id"])
     assert (line["principal"], line["code"]) == ("-", "invalid_api_key")
+
+
+def test_small_values_of_a_program_count_as_work_in_line_and_metrics(url: str, runtime: Runtime, lines: Lines) -> None:
+    name = "rtlang_engine_principal_work_seconds_total{bob,value}"
+    before = runtime.metrics.snapshot().get(name, 0.0)
+    graph = RequestGraph(tuple(Apply(number, "upper", (Arg("x"),)) for number in range(500)), ("x",))
+    body = {"graph": graph.to_plain(), "inputs": {"x": "a"}, "stream": False}
+    answer = HttpClient(url, "bob").post("/v1/programs", body)
+    assert answer.status == 200, answer.body
+    worked = lines.of(answer.headers["x-request-id"])["work_s"]["value"]
+    assert worked >= 0.001, "500 nodes of the engine thread"
+    wait_until(lambda: runtime.metrics.snapshot()[name] - before >= worked - 0.001)
+    assert runtime.metrics.snapshot()[name] - before < worked + 0.05
 
 
 def test_probes_write_no_line(url: str, lines: Lines) -> None:
