@@ -35,7 +35,7 @@ from rtlang.contract.graph.host_calls import measured_answer
 from rtlang.contract.graph.value_size import Measured
 from rtlang.contract.node_work import NodeWork
 from rtlang.contract.params import MAX_CREDIT, check_credit, seconds_left
-from rtlang.contract.process.current_work import WorkStopped
+from rtlang.contract.process.stoppable_work import WorkStopped
 from rtlang.contract.request_graph import Node
 from rtlang.contract.runs.known import ContinueFrom, Known, check_continue_from
 from rtlang.contract.runs.principal import Principal
@@ -212,7 +212,8 @@ class GraphRun:
                 self._beside.discard(future)
                 self._guard(lambda: then(result))
 
-            future = beside(kind, size, partial(_timed, work, kind, self._program.account), end)
+            timed = partial(_timed, work, kind, self._program.account)
+            future = beside(kind, size, partial(self._work.run_beside, self.graph_id, self._work.node_id, timed), end)
             self._beside.add(future)
 
         return run
@@ -227,7 +228,7 @@ class GraphRun:
         except WorkStopped as stopped:
             node_id = self._work.sample().node_id
             name = "the graph" if node_id is None else f"node {node_id}"
-            event = f"{name} held the engine's thread for {stopped.seconds:g} s and was stopped"
+            event = f"{name} held {stopped.thread} for {stopped.seconds:g} s and was stopped"
             fault = InternalError.made(event)
             logger.error("internal error %s: graph %d: %s", fault.id, self.graph_id, event)
             self.fail(fault)

@@ -1,21 +1,19 @@
-"""The work that an engine's thread does now, and the graph that it belongs to.
+"""The work that an engine's thread does now, and the graph that it belongs to; and the work of graphs on other threads beside it.
 
-The thread writes a few integers before each piece of work, and nothing afterwards: no clock, no lock. A monitor in the same process reads
-them when the thread stalls; in memory that is shared with another process, they also tell what the thread did when its process ended.
-
-A pure function may be run so that a monitor can stop it (`run_stoppable`). Nothing else is ever interrupted: code that changes the state of
-the engine, of a cache or of a matcher is not made to end at any instruction.
+A thread writes a few integers before each piece of work, and almost nothing afterwards: no clock, no lock. A monitor in the same process
+reads them when a thread stalls; in memory that is shared with another process, they also tell what the threads did when theirs ended.
 """
 
 from __future__ import annotations
 
-import ctypes
+import itertools
 import threading
-import time
 from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from rtlang.contract.process.stoppable_work import StoppableWork, WorkStopped
 
 _T = TypeVar("_T")
 Words: TypeAlias = "array[int] | memoryview[int]"
@@ -23,8 +21,28 @@ Words: TypeAlias = "array[int] | memoryview[int]"
 
 MAX_ROW_GRAPHS = 1000
 _TURN, _IS_RESTING, _GRAPH, _NODE, _THREAD, _NUM_ROW_GRAPHS, _ROW_GRAPHS = range(7)
-NUM_WORDS = _ROW_GRAPHS + MAX_ROW_GRAPHS
+MAX_BESIDE = 8
+"""Threads beside the engine's whose work is recorded."""
+_BESIDE, _NUM_BESIDE_WORDS = _ROW_GRAPHS + MAX_ROW_GRAPHS, 4
+NUM_WORDS = _BESIDE + MAX_BESIDE * _NUM_BESIDE_WORDS
 """Words of 64 bits of a record."""
+
+
+class WorkBeside(NamedTuple):
+    """Work of a graph on a thread beside the engine's.
+
+    Attributes:
+        slot: its place in the record.
+        number: tells it from all other work of this process.
+        node_id: the node that it was begun for, if any.
+        thread: `threading.get_ident` of its thread.
+    """
+
+    slot: int
+    number: int
+    graph_id: int
+    node_id: int | None
+    thread: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +56,7 @@ class WorkSample:
         node_id: the node of this graph that was begun last, if any.
         row_graph_ids: the graphs with rows in the steps that are being computed.
         thread: its `threading.get_ident`; 0 before the first turn.
+        beside: work on other threads.
     """
 
     turn: int
@@ -46,10 +65,17 @@ class WorkSample:
     node_id: int | None
     row_graph_ids: frozenset[int]
     thread: int
+    beside: tuple[WorkBeside, ...] = ()
 
     @property
     def at_work(self) -> frozenset[int]:
-        """The graphs of which one is the cause if the thread ends its process now."""
+        """The graphs of which one is the cause if the process ends now."""
+        return self.at_work_in(self.thread).union(each.graph_id for each in self.beside)
+
+    def at_work_in(self, thread: int) -> frozenset[int]:
+        """The graphs of which one is the cause if this thread ends the process now."""
+        if thread != self.thread:
+            return frozenset(each.graph_id for each in self.beside if each.thread == thread)
         if self.is_resting:
             return frozenset()
         return self.row_graph_ids if self.graph_id is None else frozenset((self.graph_id,))
@@ -70,27 +96,21 @@ def read_sample(words: Words) -> WorkSample:
         words[_NODE] - 1 if words[_NODE] else None,
         frozenset(words[_ROW_GRAPHS : _ROW_GRAPHS + num_graphs]),
         words[_THREAD],
+        tuple(_beside_in(words)),
     )
 
 
-class WorkStopped(Exception):
-    """A stoppable piece of work was stopped, or sliced work was asked to stop: its graph fails.
-
-    Attributes:
-        seconds: for which it had held the thread.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"stopped after {seconds:g} s")
-        self.seconds = seconds
-
-
-class _Interrupt(BaseException):
-    """Raised by the monitor's thread within a stoppable piece of work; never leaves `run_stoppable`."""
+def _beside_in(words: Words) -> Iterable[WorkBeside]:
+    for slot in range(MAX_BESIDE):
+        start = _BESIDE + slot * _NUM_BESIDE_WORDS
+        number, graph_id, node, thread = words[start : start + _NUM_BESIDE_WORDS]
+        if number:
+            yield WorkBeside(slot, number, graph_id, node - 1 if node else None, thread)
 
 
 class CurrentWork:
-    """The record of one thread. The thread writes; `sample` and `interrupt` may be called on any other one.
+    """The record of an engine's thread, and of threads beside it. Each writes its part; `sample`, `interrupt` and `interrupt_beside` may be
+    called on any other one.
 
     Attributes:
         asked_to_stop: the graph whose sliced work should end, with the seconds for which it has held the thread; None if there is none.
@@ -99,9 +119,10 @@ class CurrentWork:
     def __init__(self) -> None:
         self._words: Words = array("Q", bytes(8 * NUM_WORDS))
         self._words[_IS_RESTING] = 1
-        self._piece: object | None = None  # the stoppable piece that runs
-        self._is_interrupting = self._was_interrupted = False
-        self._held_s = 0.0
+        self._stoppable = StoppableWork()
+        self._stoppable_beside = tuple(StoppableWork("a thread") for _ in range(MAX_BESIDE))
+        self._free_slots, self._numbers = list(range(MAX_BESIDE)), itertools.count(1)
+        self._slots_lock, self._local = threading.Lock(), _Local()
         self.asked_to_stop: tuple[int, float] | None = None
 
     def share(self, words: Words) -> None:
@@ -112,6 +133,12 @@ class CurrentWork:
     def sample(self) -> WorkSample:
         """The work now."""
         return read_sample(self._words)
+
+    @property
+    def node_id(self) -> int | None:
+        """The node of the graph for which the engine's thread works, that was begun last."""
+        node = self._words[_NODE]
+        return node - 1 if node else None
 
     # -- the thread
 
@@ -150,28 +177,14 @@ class CurrentWork:
         self._words[_GRAPH] = self._words[_NUM_ROW_GRAPHS] = 0
 
     def run_stoppable(self, act: Callable[[], _T]) -> _T:
-        """Call a function that `interrupt` may end at any instruction. It must be pure: its effect is only its result.
+        """Call a function that a monitor may end at any instruction, here or within `run_beside`. It must be pure: its effect is only its
+        result.
 
         Raises:
             WorkStopped: it was stopped.
         """
-        self._was_interrupted, self._piece = False, act
-        try:
-            try:
-                return act()
-            finally:
-                self._end_piece()
-        except _Interrupt:  # one at most for each piece, so none can come in the next lines
-            self._end_piece()
-            raise WorkStopped(self._held_s) from None
-
-    def _end_piece(self) -> None:
-        """From here on no interrupt arrives. It may be interrupted itself, and is then called again."""
-        self._piece = None
-        while self._is_interrupting:  # the monitor found the piece running
-            time.sleep(0)
-        if self._was_interrupted:
-            _raise_in(threading.get_ident(), None)  # unless it has arrived
+        slot = self._local.slot
+        return (self._stoppable if slot is None else self._stoppable_beside[slot]).run(act)
 
     def poll(self, graph_id: int) -> None:
         """End the sliced work of a graph that was asked to stop.
@@ -184,27 +197,42 @@ class CurrentWork:
             self.asked_to_stop = None
             raise WorkStopped(asked[1])
 
+    # -- threads beside it
+
+    def run_beside(self, graph_id: int, node_id: int | None, act: Callable[[], _T]) -> _T:
+        """Call a function on this thread, which works for a node of a graph meanwhile."""
+        with self._slots_lock:
+            slot = self._free_slots.pop() if self._free_slots else None
+        if slot is None:  # more threads than are foreseen; it is not recorded, and not stopped
+            return act()
+        words, start = self._words, _BESIDE + slot * _NUM_BESIDE_WORDS
+        words[start + 1], words[start + 2] = graph_id, 0 if node_id is None else node_id + 1
+        words[start + 3] = threading.get_ident()
+        words[start] = next(self._numbers)
+        self._local.slot = slot
+        try:
+            return act()
+        finally:
+            self._local.slot = None
+            words[start] = 0
+            with self._slots_lock:
+                self._free_slots.append(slot)
+
     # -- a monitor
 
     def interrupt(self, sample: WorkSample, seconds: float) -> bool:
-        """Stop the work of a graph, which has held the thread for so many seconds.
+        """Stop the work of a graph, which has held the engine's thread for so many seconds.
 
         Returns:
             Whether it is interrupted: it is stoppable, and still the work of the sample.
         """
-        self._is_interrupting = True  # before the piece is read: see `_end_piece`
-        try:
-            if self._piece is None or self._was_interrupted or self.sample().piece != sample.piece:
-                return False
-            self._held_s, self._was_interrupted = seconds, True
-            _raise_in(sample.thread, _Interrupt)
-            return True
-        finally:
-            self._is_interrupting = False
+        return self._stoppable.interrupt(sample.thread, seconds, lambda: self.sample().piece == sample.piece)
+
+    def interrupt_beside(self, work: WorkBeside, seconds: float) -> bool:
+        """Stop work on another thread; see `interrupt`."""
+        stoppable = self._stoppable_beside[work.slot]
+        return stoppable.interrupt(work.thread, seconds, lambda: work in self.sample().beside)
 
 
-def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Raise an exception in a thread when it executes the next instruction of Python; None takes it back."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-        ctypes.c_ulong(thread), None if error is None else ctypes.py_object(error)
-    )
+class _Local(threading.local):
+    slot: int | None = None

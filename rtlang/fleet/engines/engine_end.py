@@ -53,12 +53,17 @@ def end_of(code: int | None, record: WorkRecord | None, *, is_silent: bool, num_
     if record is None:
         return end
     stack = record.stack()
-    return replace(end, function=stack[0] if stack else "", at_work=streams_of(record.sample()))
+    return replace(end, function=stack[0] if stack else "", at_work=streams_of(record.sample(), record.crashed_thread))
 
 
-def streams_of(sample: WorkSample) -> frozenset[int]:
-    """The stream ids of the graphs that were at work; those of the engine's own are left out."""
-    found = map(stream_id_of, sample.at_work)
+def streams_of(sample: WorkSample, thread: int | None = None) -> frozenset[int]:
+    """The stream ids of the graphs that were at work; those of the engine's own are left out.
+
+    Args:
+        thread: the thread that ended the process; None if that is not known.
+    """
+    graph_ids = sample.at_work if thread is None else sample.at_work_in(thread)
+    found = map(stream_id_of, graph_ids)
     return frozenset(stream_id for stream_id in found if stream_id is not None)
 
 

@@ -5,7 +5,8 @@ launched: at once if a graph was the cause of its end, else after a pause that d
 its owner hears of every start, message and end, and says which ones graphs are to blame for.
 
 An engine whose thread works for one graph for HELD_BEATS pings is killed for that graph, as its own monitor says (work_monitor.py) or, if a
-thread holds the interpreter's lock so that no monitor runs, as its record of work shows.
+thread holds the interpreter's lock so that no monitor runs, as its record of work shows. If several graphs are at work on its threads then,
+its end counts as a crash of one of these.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ CODE_TIMEOUT_S = 0.5
 """Seconds that a process may take from the end of its connection to its exit code."""
 ASK_BEATS, HELD_BEATS = 8, 10
 """Pings, one a second, for which the thread of an engine does the same work for one graph, until its stack is asked for and until the
-engine is killed. A process that is suspended writes no stack, and is not killed for that."""
+engine is killed. A process that is suspended writes no stack, and is not killed for that; when it goes on, it writes the stack at once, and
+has the pings in between to go on with its work."""
 
 
 class EngineState(StrEnum):
@@ -95,7 +97,9 @@ class _Session:
         self.is_ready = self.is_silent = False
         self.stall_watch = StallWatch()
         self.held_by: int | None = None
+        self.has_answered = False  # since the last ping
         self.num_stack_bytes = 0  # before its stack was asked for
+        self.num_with_stack = 0  # readings since it came
         self.num_oom_kills = count_oom_kills()
         self.ready_since = 0.0
         self.calls: dict[int, Future[Any]] = {}
@@ -227,26 +231,38 @@ class EngineLink:
         session.writer.put({"t": "ping"})
 
     def _look_for_stall(self, session: _Session) -> None:
-        """Kill an engine whose thread works for one graph for too long, as its record shows."""
+        """Kill an engine of which a thread works for one graph for too long, as its record shows."""
         with self._lock:
             if session is not self._session or session.handle.record is None:
                 return
-            record = session.handle.record
+            record, watch = session.handle.record, session.stall_watch
             sample = record.sample()
-            num_same = session.stall_watch.note(sample)
-            num_bytes = record.num_stack_bytes
-        if num_same == ASK_BEATS:
-            session.num_stack_bytes = num_bytes
+            watch.note(sample, has_answered=session.has_answered)
+            session.has_answered = False
+            num_beats = max(watch.num_same, watch.num_frozen)
+            has_stack = num_beats > ASK_BEATS and record.num_stack_bytes > session.num_stack_bytes
+            if num_beats == ASK_BEATS:
+                session.num_stack_bytes = record.num_stack_bytes
+        if num_beats == ASK_BEATS:
             session.handle.ask_for_stack()
-        has_stack = num_same >= HELD_BEATS and num_bytes > session.num_stack_bytes
-        stream_id = None if sample.graph_id is None else stream_id_of(sample.graph_id)
-        if has_stack and stream_id is not None:
-            self._kill_held(session, stream_id)
+        session.num_with_stack = session.num_with_stack + 1 if has_stack else 0
+        if num_beats < HELD_BEATS or session.num_with_stack < HELD_BEATS - ASK_BEATS:
+            return
+        held_by = sample.at_work if watch.num_frozen >= HELD_BEATS else {sample.graph_id or 0}
+        stream_ids = [stream_id_of(graph_id) for graph_id in held_by]
+        if len(stream_ids) > 1:
+            logger.critical(
+                "%s: a thread holds the interpreter, and %d graphs are at work; it is killed", self.name, len(held_by)
+            )
+            session.is_silent = True
+            session.handle.kill()
+        elif stream_ids[0] is not None:
+            self._kill_held(session, stream_ids[0])
 
     def _kill_held(self, session: _Session, stream_id: int) -> None:
         """Kill an engine whose thread does not come back from its work for a graph."""
         if session.held_by is None:
-            logger.critical("%s: work for one graph holds its thread and does not stop; it is killed", self.name)
+            logger.critical("%s: work for one graph holds a thread and does not stop; it is killed", self.name)
             session.held_by = stream_id
             session.handle.kill()
 
@@ -322,6 +338,7 @@ class EngineLink:
             case "failed":
                 self.error = _error_of(message)
             case "pong":
+                session.has_answered = True
                 self.last_beat = max(self.last_beat, time.monotonic() - message["age"])
             case "reply":
                 _settle(session, message)

@@ -426,7 +426,7 @@ class EngineTarget:
             case EndReason.CRASHES | EndReason.STALLS if self._is_closing.is_set():
                 return AbortedError("the runtime was closed")
             case EndReason.STALLS:
-                event = "the graph held its engine's thread, and the engine was replaced"
+                event = "the graph held a thread of its engine, and the engine was replaced"
             case EndReason.CRASHES:
                 event = f"its engine's process {self._last_end.event}, again while it worked on this graph"
         fault = InternalError.made(event)
@@ -455,7 +455,7 @@ class EngineTarget:
         if graph is not None:
             node = "" if message["n"] is None else f", node {message['n']}"
             place, seconds = f"{self._named(graph.graph_id)}{node}", message["seconds"]
-            logger.error("%s: %s holds its thread for %g s, in %s", link.name, place, seconds, message["function"])
+            logger.error("%s: %s holds a thread for %g s, in %s", link.name, place, seconds, message["function"])
 
     def _named(self, graph_id: int) -> str:
         run = self._runs.get(graph_id)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
 import tempfile
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from rtlang.contract.process.current_work import NUM_WORDS, WorkSample, read_sam
 from rtlang.contract.process.thread_watch import stack_in
 
 _MAX_STACK_BYTES = 1 << 18
+_CRASHED = re.compile(r"^Fatal Python error: .*\n\nCurrent thread 0x([0-9a-f]+) ", re.MULTILINE)
 
 
 class WorkRecord:
@@ -45,6 +47,14 @@ class WorkRecord:
         text = os.pread(self.stack_fd, _MAX_STACK_BYTES, start).decode("ascii", "replace")
         return stack_in(text, self.sample().thread)
 
+    @property
+    def crashed_thread(self) -> int | None:
+        """The thread of the error that ended the process; None if it wrote no stack at its end, as for one that was killed."""
+        start = max(0, self.num_stack_bytes - _MAX_STACK_BYTES)
+        text = os.pread(self.stack_fd, _MAX_STACK_BYTES, start).decode("ascii", "replace")
+        found = _CRASHED.findall(text)
+        return int(found[-1], 16) if found else None
+
     def close(self) -> None:
         """Free the memory. Idempotent."""
         if self.work_fd < 0:
@@ -58,17 +68,25 @@ class WorkRecord:
 
 @dataclass(slots=True)
 class StallWatch:
-    """Counts readings of a record, about one a second, that find the engine's thread in the same work for one graph."""
+    """Counts readings of a record, about one a second, that find the same work.
 
-    _last: tuple[int, int | None] | None = None
+    Attributes:
+        num_same: readings before the last one that found the engine's thread in the same work for one graph.
+        num_frozen: readings before the last one that found all threads in the same work, some beside the engine's, while no answer came:
+            one of them may hold the interpreter's lock.
+    """
+
     num_same: int = 0
+    num_frozen: int = 0
+    _last: WorkSample | None = None
 
-    def note(self, sample: WorkSample) -> int:
-        """Returns the number of readings before this one that found the same work."""
-        is_same = sample.piece is not None and sample.piece == self._last
-        self._last = sample.piece
+    def note(self, sample: WorkSample, *, has_answered: bool = False) -> None:
+        """Note a reading, and whether the process has answered since the one before."""
+        last, self._last = self._last, sample
+        is_same = last is not None and sample.piece is not None and sample.piece == last.piece
+        is_frozen = not has_answered and bool(sample.beside) and sample == last
         self.num_same = self.num_same + 1 if is_same else 0
-        return self.num_same
+        self.num_frozen = self.num_frozen + 1 if is_frozen else 0
 
 
 def _memory(name: str) -> int:

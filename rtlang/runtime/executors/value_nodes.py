@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from rtlang.contract.errors import CallError, rebuild
 from rtlang.contract.events import CallRequested, ValueKnown
-from rtlang.contract.graph.pure_functions import Run, compute, price_of, run_directly
+from rtlang.contract.graph.pure_functions import Run, compute, price_of
 from rtlang.contract.graph.value_size import MAX_SIZE, Measured
 from rtlang.contract.request_graph import Apply, Call, Ref
 from rtlang.runtime.nodes.node_ends import NodeEnds, Stopped
@@ -61,7 +61,7 @@ class ValueNodes:
             return
         is_sent = self._reports_progress or node.name is not None
         price_us = price_of(node.function, args)
-        run = self._ends.work.run_stoppable if self._slices.is_small(price_us) else run_directly
+        run = self._ends.work.run_stoppable
         work = partial(_computed, node.function, args, self._reserve, run, is_sent=is_sent)
         self._slices.do(price_us, work, partial(self._end, node))
 

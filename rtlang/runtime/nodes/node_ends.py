@@ -10,7 +10,8 @@ from rtlang.contract.errors import RtlangError, internal_error
 from rtlang.contract.events import Completion, Event, NodeFailed, NodeFinished, Timing
 from rtlang.contract.graph.value_size import Measured
 from rtlang.contract.params import FinishReason, Usage
-from rtlang.contract.process.current_work import CurrentWork, WorkStopped
+from rtlang.contract.process.current_work import CurrentWork
+from rtlang.contract.process.stoppable_work import WorkStopped
 from rtlang.contract.request_graph import Generate, Node, Select, name_of, parent_of
 from rtlang.runtime.nodes.graph_retention import GraphRetention
 from rtlang.runtime.nodes.node_table import NodeTable

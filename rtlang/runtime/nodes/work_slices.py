@@ -155,10 +155,6 @@ class WorkSlices:
         """The running action does work of this price."""
         self._work_us += price_us
 
-    def is_small(self, price_us: float) -> bool:
-        """Whether `do` does work of this price on the engine thread."""
-        return self._offload is None or price_us <= SMALL_WORK_US
-
     def do(
         self,
         price_us: float,

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from rtlang.contract.process.current_work import (
+    MAX_BESIDE,
     MAX_ROW_GRAPHS,
     NUM_WORDS,
     CurrentWork,
     WorkSample,
-    WorkStopped,
     read_sample,
 )
+from rtlang.contract.process.stoppable_work import WorkStopped
 from tests.support.long_tests import sized
 
 
@@ -53,6 +54,32 @@ def test_shared_memory_has_the_record_when_its_thread_is_gone() -> None:
     assert len(found.at_work) == MAX_ROW_GRAPHS
     work.begin(9)
     assert read_sample(memoryview(memory[:]).cast("Q")).at_work == {9}
+
+
+def test_work_on_other_threads_is_recorded_while_it_runs() -> None:
+    work = CurrentWork()
+    work.begin_turn()
+    work.begin(7)
+
+    def look(graph_ids: list[int], depth: int) -> WorkSample:
+        if depth == len(graph_ids):
+            return work.sample()
+        found: list[WorkSample] = []
+        thread = threading.Thread(
+            target=lambda: found.append(work.run_beside(graph_ids[depth], 2, lambda: look(graph_ids, depth + 1)))
+        )
+        thread.start()
+        thread.join(60)
+        return found[0]
+
+    assert look([8, 9], 0).at_work == {7, 8, 9}
+    assert work.sample().at_work == {7}
+    many = list(range(100, 100 + MAX_BESIDE + 2))
+    assert look(many, 0).at_work == {7, *many[:MAX_BESIDE]}, "more threads are not recorded"
+    sample = look([8, 9], 0)
+    assert {each.node_id for each in sample.beside} == {2}
+    assert sample.at_work_in(sample.thread) == {7}
+    assert sample.at_work_in(next(each.thread for each in sample.beside if each.graph_id == 9)) == {9}
 
 
 class Worker:
@@ -125,6 +152,29 @@ def test_a_stoppable_piece_ends_at_once_and_the_thread_goes_on(worker: Worker) -
     assert isinstance(stopped, WorkStopped)
     assert stopped.seconds == 2.5
     assert rest == [499500, "other", None]
+
+
+def test_stoppable_work_on_another_thread_ends_and_that_of_the_engines_thread_goes_on(worker: Worker) -> None:
+    results: list[object] = []
+
+    def beside() -> None:
+        try:
+            worker.work.run_beside(9, 1, lambda: worker.work.run_stoppable(loop))
+        except WorkStopped as stopped:
+            results.append((stopped.seconds, stopped.thread))
+
+    is_over = threading.Event()
+    worker.do(lambda: worker.work.run_stoppable(lambda: is_over.wait(60)))
+    thread = threading.Thread(target=beside)
+    thread.start()
+    while not any(worker.work.interrupt_beside(each, 30.0) for each in worker.work.sample().beside):
+        time.sleep(0)
+    thread.join(60)
+    assert results == [(30.0, "a thread")]
+    assert worker.work.sample().beside == ()
+    is_over.set()
+    worker.end()
+    assert worker.results[0] is True
 
 
 def test_other_work_is_never_interrupted() -> None:

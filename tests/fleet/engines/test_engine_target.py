@@ -201,7 +201,7 @@ def test_a_graph_that_its_engines_name_ends_two_of_them_at_most_and_says_what_ha
     expected = {
         "crash": "its engine's process ended with code 3, again while it worked on this graph",
         "memory": "its engine's process ran out of memory, again while it worked on this graph",
-        "stall": "the graph held its engine's thread, and the engine was replaced",
+        "stall": "the graph held a thread of its engine, and the engine was replaced",
     }
     assert expected[fault] in end.error.message
     assert num_deaths == (1 if fault == "stall" else 2)

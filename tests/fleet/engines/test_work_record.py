@@ -54,15 +54,57 @@ def test_a_record_outlives_its_process_with_the_stack_of_the_thread(record: Work
     assert str(end).startswith("was ended by SIGSEGV in leave (<string>:")
 
 
+def counts(watch: StallWatch, record: WorkRecord, *, has_answered: bool = False) -> tuple[int, int]:
+    watch.note(record.sample(), has_answered=has_answered)
+    return watch.num_same, watch.num_frozen
+
+
 def test_a_stall_is_the_same_work_for_one_graph_in_one_turn(record: WorkRecord) -> None:
     watch, work = StallWatch(), CurrentWork()
     work.share(memoryview(mmap.mmap(record.work_fd, 0)).cast("Q"))
     work.begin_turn()
-    assert [watch.note(record.sample()) for _ in range(2)] == [0, 0]
+    assert [counts(watch, record) for _ in range(2)] == [(0, 0), (0, 0)]
     work.begin(7)
-    assert [watch.note(record.sample()) for _ in range(3)] == [0, 1, 2]
+    assert [counts(watch, record) for _ in range(3)] == [(0, 0), (1, 0), (2, 0)]
     work.begin_turn()
     work.begin(7)
-    assert watch.note(record.sample()) == 0
+    assert counts(watch, record) == (0, 0)
     work.rest()
-    assert [watch.note(record.sample()) for _ in range(2)] == [0, 0]
+    assert [counts(watch, record) for _ in range(2)] == [(0, 0), (0, 0)]
+
+
+def test_a_process_is_frozen_while_it_works_beside_its_thread_and_does_not_answer(record: WorkRecord) -> None:
+    watch, work = StallWatch(), CurrentWork()
+    work.share(memoryview(mmap.mmap(record.work_fd, 0)).cast("Q"))
+    work.begin_turn()
+    work.rest()
+
+    def observe() -> list[tuple[int, int]]:
+        found = [counts(watch, record) for _ in range(3)]
+        return [*found, counts(watch, record, has_answered=True), counts(watch, record)]
+
+    assert work.run_beside(7, 3, observe) == [(0, 0), (0, 1), (0, 2), (0, 0), (0, 1)]
+    assert work.run_beside(7, 3, lambda: counts(watch, record)) == (0, 0), "it is other work"
+    assert [counts(watch, record) for _ in range(2)] == [(0, 0), (0, 0)]
+
+
+BESIDE = """
+import threading
+work.begin_step([%d])
+thread = threading.Thread(target=lambda: work.run_beside(%d, 1, lambda: ctypes.string_at(8)))
+thread.start()
+thread.join()
+"""
+
+
+def test_the_thread_that_crashed_tells_the_graph(record: WorkRecord) -> None:
+    code = "import ctypes\n" + PROCESS.replace("\nleave()\n", BESIDE)
+    args = [str(record.work_fd), str(record.stack_fd), "0"]
+    process = subprocess.run(
+        [sys.executable, "-c", code % (graph_id_of(1, 5), graph_id_of(1, 6), graph_id_of(1, 7)), *args],
+        pass_fds=(record.work_fd, record.stack_fd),
+    )
+    assert record.sample().at_work == {graph_id_of(1, 6), graph_id_of(1, 7)}
+    end = end_of(process.returncode, record, is_silent=False, num_oom_kills=0)
+    assert (end.has_crashed, end.at_work) == (True, {7})
+    assert record.crashed_thread != record.sample().thread

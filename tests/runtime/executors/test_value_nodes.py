@@ -33,6 +33,7 @@ from rtlang.contract.runs.run_options import RunOptions
 from rtlang.runtime.admission import Admission, Share
 from rtlang.runtime.nodes.work_slices import SMALL_WORK_US
 from rtlang.runtime.runtime import Runtime
+from rtlang.work.fair_queue import Owner
 
 LARGE = "abcd " * 100_000
 
@@ -125,10 +126,10 @@ def test_work_above_a_small_price_leaves_the_engine_thread(runtime: Runtime, mon
     threads: dict[str, set[str]] = {}
     price_of, compute = pure_functions.price_of, pure_functions.compute
 
-    def watched(name: str, args: Any, reserve: Any) -> Any:
+    def watched(name: str, args: Any, reserve: Any, run: Any) -> Any:
         size = "large" if price_of(name, args) > SMALL_WORK_US else "small"
         threads.setdefault(size, set()).add(threading.current_thread().name.rpartition("-")[0])
-        return compute(name, args, reserve)
+        return compute(name, args, reserve, run)
 
     monkeypatch.setattr("rtlang.runtime.executors.value_nodes.compute", watched)
     nodes: list[Node] = [
@@ -138,8 +139,8 @@ def test_work_above_a_small_price_leaves_the_engine_thread(runtime: Runtime, mon
         Apply(3, "add", (Ref(2), Const(1)), "out"),
     ]
     assert Ran(runtime, nodes, inputs={"x": LARGE}).values == {"out": len(LARGE) + 1}
-    assert threads["large"] == {"encode"}
-    assert "encode" not in threads["small"]
+    assert threads["large"] == {"rtlang-work"}
+    assert "rtlang-work" not in threads["small"]
 
 
 def test_the_memory_of_values_is_limited_and_given_back(runtime: Runtime) -> None:
@@ -214,11 +215,9 @@ def test_constants_count_when_they_are_added() -> None:
 
 
 def test_work_that_has_not_begun_is_dropped_with_its_graph(runtime: Runtime) -> None:
-    pool, hold = runtime._encoders, threading.Event()
-    assert pool is not None
-    begun: list[int] = []
-    for _ in range(2):
-        pool.submit_for(("", ""), 0, lambda: (begun.append(1), hold.wait(60)))
+    pool, hold = runtime.work, threading.Event()
+    for number in range(pool._num_threads):
+        pool.submit_for(Owner(str(number)), 0, lambda: hold.wait(60))
     nodes: list[Node] = [Apply(0, "split", (Arg("x"),)), Apply(1, "len", (Ref(0),), "out")]
     ended = threading.Event()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -10,13 +11,16 @@ from rtlang.contract.errors import InternalError
 from rtlang.contract.events import GraphFailed
 from rtlang.contract.graph import pure_functions
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.process.current_work import CurrentWork, WorkStopped
+from rtlang.contract.process.current_work import CurrentWork
+from rtlang.contract.process.stoppable_work import WorkStopped
 from rtlang.contract.request_graph import Apply, Const, Generate, Ref, RequestGraph, Text
 from rtlang.contract.runs.principal import Principal
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.runtime.process import work_monitor
 from rtlang.runtime.process.work_monitor import (
     ASK_S,
+    BESIDE_HELD_S,
+    BESIDE_LIMIT_S,
     HELD_S,
     INTERVAL_S,
     SOFT_LIMIT_S,
@@ -61,6 +65,23 @@ def test_work_that_stalls_is_named_with_its_graph_node_function_and_time(world: 
     world.pass_s(100.0)
     assert [each.seconds for each in world.stalls] == [2.0, 4.0, 8.0, HELD_S, 20.0, 40.0, 80.0]
     assert [each.seconds for each in world.stalls if each.is_held] == [HELD_S]
+
+
+def test_work_beside_the_thread_is_named_later_and_given_up_if_it_does_not_stop(world: World) -> None:
+    world.work.begin_turn()
+    world.work.rest()
+    world.work.run_beside(7, 3, lambda: world.pass_s(BESIDE_LIMIT_S))
+    assert world.stalls == []
+    world.work.run_beside(7, 3, lambda: world.pass_s(2 * BESIDE_HELD_S))
+    assert [(each.graph_id, each.node_id, each.seconds) for each in world.stalls] == [
+        (7, 3, BESIDE_LIMIT_S),
+        (7, 3, BESIDE_HELD_S),
+    ]
+    assert all(each.is_beside and each.stack == tuple(STACK) for each in world.stalls)
+    assert [each.is_held for each in world.stalls] == [False, True]
+    assert "a thread beside the engine's is held for 60 s by graph 7 of principal ana, node 3" in world.stalls[
+        1
+    ].described("ana")
 
 
 def test_many_short_pieces_of_a_graph_in_one_turn_are_one_stall(world: World) -> None:
@@ -127,7 +148,8 @@ def test_a_pure_function_that_hangs_ends_its_graph_alone_in_this_process(
             pass
         return text.upper()
 
-    monkeypatch.setitem(pure_functions.FUNCTIONS, "upper", upper)
+    functions = pure_functions.FUNCTIONS
+    monkeypatch.setitem(functions, "upper", replace(functions["upper"], compute=upper))
     monkeypatch.setattr(work_monitor, "INTERVAL_S", 0.05)
     monkeypatch.setattr(work_monitor, "SOFT_LIMIT_S", 0.1)
     hangs = RequestGraph(

@@ -1,6 +1,7 @@
 """The process of an engine with faults that a graph asks for: its work hangs, or ends the process by a signal.
 
-- A pure function: `upper` of HANGS loops in Python, and of HOLDS in native code that holds the interpreter's lock.
+- A pure function: `upper` of HANGS loops in Python, and of HOLDS in native code that holds the interpreter's lock; of a text that begins so
+  and is long, on a thread beside the engine's.
 - A matcher: the token of a constrained generation for which MATCHER_LEFT tokens are left hangs in such code.
 - The runner: `x_fault="exit"` raises the signal FAULT_SIGNAL, a variable of the environment, in place of an exit.
 """
@@ -34,9 +35,9 @@ def install() -> None:
     accept: Any = ConstraintSession.try_accept
 
     def upper(text: str) -> str:
-        while text == HANGS:
+        while text.startswith(HANGS):
             pass
-        if text == HOLDS:
+        if text.startswith(HOLDS):
             hold()
         return text.upper()
 
