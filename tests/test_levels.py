@@ -117,7 +117,8 @@ LEVELS: dict[str, list[str]] = {
         "runtime scripted_runtime",
     ],
     "rtlang.serve": [
-        "client_messages event_bridge idempotent_extends json_parts network openai records response_store",
+        "json_parts",
+        "client_messages event_bridge idempotent_extends network openai records response_store",
         "connection resumable sglang",
         "service",
         "http opening_handshake output_flow streams",
