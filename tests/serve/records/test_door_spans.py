@@ -120,11 +120,12 @@ def test_a_graph_that_moves_stays_in_its_trace_and_says_why(traced: Traced) -> N
         client.send(t="open", s=1, kind="generate", body={"prompt": "x", "params": params}, credit=5, context=context)
         assert client.receive()["request_id"] == "t-2"
         assert client.receive()["t"] == "delta"
-        [pid] = [link.pid for link in traced.target._links.values()]
+        [link] = traced.target._links.values()
+        pid = link.pid
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
         client.send(t="credit", s=1, n=100)
-        wait_until(lambda: traced.target.state == "ready", 120.0)  # another process is started
+        wait_until(lambda: link.is_ready and link.pid != pid, 120.0)  # another process has started
         assert client.receive_end(1)[-1]["t"] == "end"
     door = traced.door("t-2")
     [moved] = door.events
