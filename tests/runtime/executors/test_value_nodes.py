@@ -33,9 +33,11 @@ from rtlang.contract.runs.run_options import RunOptions
 from rtlang.runtime.admission import Admission, Share
 from rtlang.runtime.nodes.work_slices import SMALL_WORK_US
 from rtlang.runtime.runtime import Runtime
-from rtlang.work.fair_queue import Owner
+from rtlang.work.fair_queue import owner_of
 
 LARGE = "abcd " * 100_000
+NUM_HELD = 64
+"""Jobs that take all threads of their owner."""
 
 
 @pytest.fixture(scope="module")
@@ -126,10 +128,10 @@ def test_work_above_a_small_price_leaves_the_engine_thread(runtime: Runtime, mon
     threads: dict[str, set[str]] = {}
     price_of, compute = pure_functions.price_of, pure_functions.compute
 
-    def watched(name: str, args: Any, reserve: Any, run: Any) -> Any:
+    def watched(name: str, args: Any, *rest: Any) -> Any:
         size = "large" if price_of(name, args) > SMALL_WORK_US else "small"
         threads.setdefault(size, set()).add(threading.current_thread().name.rpartition("-")[0])
-        return compute(name, args, reserve, run)
+        return compute(name, args, *rest)
 
     monkeypatch.setattr("rtlang.runtime.executors.value_nodes.compute", watched)
     nodes: list[Node] = [
@@ -215,9 +217,9 @@ def test_constants_count_when_they_are_added() -> None:
 
 
 def test_work_that_has_not_begun_is_dropped_with_its_graph(runtime: Runtime) -> None:
-    pool, hold = runtime.work, threading.Event()
-    for number in range(pool._num_threads):
-        pool.submit_for(Owner(str(number)), 0, lambda: hold.wait(60))
+    pool, hold, begun = runtime.work, threading.Event(), list[int]()
+    for _ in range(NUM_HELD):
+        pool.submit_for(owner_of(None), 0, lambda: (begun.append(1), hold.wait(60)))
     nodes: list[Node] = [Apply(0, "split", (Arg("x"),)), Apply(1, "len", (Ref(0),), "out")]
     ended = threading.Event()
 
@@ -226,9 +228,10 @@ def test_work_that_has_not_begun_is_dropped_with_its_graph(runtime: Runtime) -> 
             ended.set()
 
     run = runtime.submit(RequestGraph(tuple(nodes), ("x",)), listen, RunOptions(inputs={"x": LARGE}))
-    wait_for(lambda: pool.num_waiting == 1)
+    wait_for(lambda: len(begun) + pool.num_waiting == NUM_HELD + 1)
     run.cancel()
     assert ended.wait(60)
+    wait_for(lambda: len(begun) + pool.num_waiting == NUM_HELD)
     hold.set()
     wait_for(lambda: pool.num_waiting == 0)
     assert runtime._admission.num_accounts == 0

@@ -28,6 +28,7 @@ import msgpack
 import rtlang
 from rtlang.protocol.serialization import Encoding
 from rtlang.testing import ScriptedRuntime
+from rtlang_grammars.api.precompile import precompile
 from tests.support.fuzzing.memory_server import MemoryServer
 from tests.support.servers.fuzz import Fuzzer, body, frame, graph_frame, lost_pages, resident_bytes, served
 
@@ -151,6 +152,7 @@ async def _some_at_once(work: list[Any]) -> None:
 
 async def run_blocks(numbers: range, seed: int, tell_s: float = 10.0) -> int:
     """Run blocks in turn and print how it goes; the exit code."""
+    await asyncio.to_thread(precompile)  # a minute on a machine that has not done it; no hang of the server
     blocks, started, told, settled = Blocks(seed), time.monotonic(), 0.0, 0
     failed = 0
     for done, block in enumerate(numbers, 1):
