@@ -1,7 +1,7 @@
 """Packs a large message in slices, between which its sender can do other work.
 
 The slices joined are the message that `Encoding.pack` gives. Long lists are divided, and so are long texts in JSON, where each character is
-looked at. The items of a `LazyList` are converted to plain data slice by slice as well.
+looked at: no slice holds up other threads for long. The items of a `LazyList` are converted to plain data slice by slice as well.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 from rtlang.protocol.serialization import Encoding, array_header, map_header
 
 ITEMS_A_SLICE = 64  # of a LazyList
-NUMBERS_A_SLICE = 2_048  # items of a list of numbers
+NUMBERS_A_SLICE = 2_048  # items of a list that are no lists or maps
+_CONTAINER = 32  # numbers for which a list or map counts
 CHARS_A_SLICE = 32_768
 
 
@@ -42,13 +43,11 @@ def _find_divided(value: Any, divided: set[int]) -> bool:
     if isinstance(value, LazyList):
         return True
     if isinstance(value, str):
-        return len(value) > CHARS_A_SLICE
+        return is_long(value)
     if not isinstance(value, dict | list) or not value:
         return False
-    if isinstance(value, list) and isinstance(value[0], int | float):
-        is_divided = len(value) > NUMBERS_A_SLICE
-    else:
-        is_divided = False
+    is_divided = len(value) > NUMBERS_A_SLICE
+    if isinstance(value, dict) or not isinstance(value[0], int | float):
         for item in value.values() if isinstance(value, dict) else value:
             is_divided |= _find_divided(item, divided)
     if is_divided:
@@ -59,7 +58,7 @@ def _find_divided(value: Any, divided: set[int]) -> bool:
 def _slices(encoding: Encoding, value: Any, divided: set[int]) -> Iterator[bytes]:
     if isinstance(value, LazyList):
         yield from _list_slices(encoding, value)
-    elif isinstance(value, str) and encoding is Encoding.JSON and len(value) > CHARS_A_SLICE:
+    elif encoding is Encoding.JSON and is_long(value):
         yield b'"'
         for start in range(0, len(value), CHARS_A_SLICE):
             yield encoding.pack(value[start : start + CHARS_A_SLICE])[1:-1]
@@ -68,12 +67,32 @@ def _slices(encoding: Encoding, value: Any, divided: set[int]) -> Iterator[bytes
         yield encoding.pack(value)
     elif isinstance(value, dict):
         yield from _map_slices(encoding, value, divided)
-    elif isinstance(value[0], int | float):
-        starts = range(0, len(value), NUMBERS_A_SLICE)
-        numbers = (_items(encoding, value[start : start + NUMBERS_A_SLICE]) for start in starts)
-        yield from _joined(encoding, len(value), ([part] for part in numbers))
     else:
-        yield from _joined(encoding, len(value), (_slices(encoding, each, divided) for each in value))
+        yield from _joined(encoding, len(value), _parts(encoding, value, divided))
+
+
+def _parts(encoding: Encoding, items: list[Any], divided: set[int]) -> Iterator[Iterable[bytes]]:
+    """The parts of a list: some of its items at once, or one that is divided."""
+    together: list[Any] = []
+    num_numbers = 0
+    for item in items:
+        is_container = isinstance(item, dict | list)
+        is_apart = isinstance(item, LazyList) or id(item) in divided or (encoding is Encoding.JSON and is_long(item))
+        if together and (is_apart or num_numbers >= NUMBERS_A_SLICE):
+            yield [_items(encoding, together)]
+            together, num_numbers = [], 0
+        if is_apart:
+            yield _slices(encoding, item, divided)
+        else:
+            together.append(item)
+            num_numbers += _CONTAINER if is_container else 1
+    if together:
+        yield [_items(encoding, together)]
+
+
+def is_long(value: object) -> bool:
+    """Whether a value is a text that is divided in JSON."""
+    return isinstance(value, str) and len(value) > CHARS_A_SLICE
 
 
 def _map_slices(encoding: Encoding, value: dict[str, Any], divided: set[int]) -> Iterator[bytes]:

@@ -13,8 +13,10 @@ resume timeout can be attached by a later connection (resumable.py).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 from rtlang.contract.accounts.request_context import request_id_of
@@ -41,6 +43,7 @@ from rtlang.protocol.messages import (
 )
 from rtlang.protocol.serialization import DecodeLimits, Encoding
 from rtlang.serve.client_messages import KINDS, ReadMessage, SubmitMessage, read_message
+from rtlang.work.prices import has_large_value
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +65,9 @@ class Cancel:
 
     stream: int
 
+
+Delivery = Generator[Callable[[], bytes] | None, bytes | None, None]
+"""Packs events in slices; see `Connection.delivery`."""
 
 Action = SubmitMessage | AttachStream | ExtendNodes | Close | Cancel | GrantCredit | ResolveCall | RejectCall
 """A task for the transport. `AttachStream`: attach to the stream, call `attached` and deliver the events after `position`, or call
@@ -231,11 +237,17 @@ class Connection:
 
     def deliver(self, events: Iterable[tuple[int, Event]]) -> None:
         """Queue events in order, combined into as few messages as their size allows. Events of ended streams are dropped."""
-        for _ in self.delivery(events):
-            pass
+        steps = self.delivery(events)
+        with suppress(StopIteration):
+            work = next(steps)
+            while True:
+                work = steps.send(None if work is None else work())
 
-    def delivery(self, events: Iterable[tuple[int, Event]]) -> Iterator[None]:
-        """`deliver` in slices: yields where the caller may do other work, but deliver nothing else, for a few milliseconds of packing."""
+    def delivery(self, events: Iterable[tuple[int, Event]]) -> Delivery:
+        """`deliver` in slices: yields where the caller may do other work, but deliver nothing else, for a few milliseconds of packing.
+
+        A function that is yielded packs a large value; it may run on another thread, and its result is sent.
+        """
         if self.close_code is not None:
             return
         packed: list[bytes] = []
@@ -246,12 +258,17 @@ class Connection:
                 continue
             parts: list[bytes] = []
             num_parts_bytes = 0
-            for part in event_slices(self.encoding, stream, event, next_offset(offsets, event)):
+            slices: Iterable[bytes] = event_slices(self.encoding, stream, event, next_offset(offsets, event))
+            if has_large_value(event):
+                found = yield partial(b"".join, slices)
+                assert found is not None
+                slices = (found,)
+            for part in slices:
                 parts.append(part)
                 num_parts_bytes += len(part)
                 if num_parts_bytes > _SLICE_BYTES:
                     num_parts_bytes = 0
-                    yield
+                    yield None
                     if self.close_code is not None or stream not in self._offsets:
                         break
             else:
@@ -268,7 +285,7 @@ class Connection:
             if num_bytes > _BATCH_BYTES:
                 self._put(self.encoding.combine(packed))
                 packed, num_bytes = [], 0
-                yield
+                yield None
         if packed:
             self._put(self.encoding.combine(packed))
 

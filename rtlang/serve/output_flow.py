@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from websockets.exceptions import InvalidState
 from websockets.protocol import State
@@ -18,8 +18,11 @@ from websockets.server import ServerProtocol
 
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
 from rtlang.protocol.messages import CloseCode
-from rtlang.serve.connection import Connection
+from rtlang.serve.connection import Connection, Delivery
 from rtlang.serve.service import StreamService
+from rtlang.work.fair_queue import owner_of
+from rtlang.work.prices import VALUE_S
+from rtlang.work.work_account import WorkKind
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +55,7 @@ class OutputFlow:
         self.is_lost = False
         self._undelivered: list[tuple[int, Event]] = []
         self._delivering: list[tuple[int, Event]] = []
-        self._delivery: Iterator[None] | None = None  # packs `_delivering`
+        self._delivery: Delivery | None = None  # packs `_delivering`
         # Fragments that wait for their turn or for the socket, each with whether it begins and whether it ends a message.
         self._unsent: deque[tuple[memoryview, bool, bool]] = deque()
         self._num_unsent_bytes = 0
@@ -139,8 +142,8 @@ class OutputFlow:
             assert self._transport is not None
             self._close_timer = self._service.loop.call_later(CLOSE_TIMEOUT_S, self._transport.abort)
 
-    def _go_on(self) -> None:
-        """Pack events for one turn of the loop: a large result takes several."""
+    def _go_on(self, packed: bytes | None = None) -> None:
+        """Pack events for one turn of the loop: a large result takes several. `packed`: what was packed on a thread."""
         connection = self._connection
         assert connection is not None
         if connection.close_code is not None:
@@ -150,20 +153,37 @@ class OutputFlow:
             if self._delivery is None:
                 self._delivering, self._undelivered = self._undelivered, []
                 self._delivery = connection.delivery(self._delivering)
-            if next(self._delivery, self) is not self:
+            try:
+                work = self._delivery.send(packed)
+            except StopIteration:
+                self._delivery, packed = None, None
+                for stream, event in self._delivering:
+                    if isinstance(event, (GraphFinished, GraphFailed)):
+                        self._note_end(stream)
+                continue
+            if work is None:
                 self._service.loop.call_soon(self._go_on_later)
-                break
-            self._delivery = None
-            for stream, event in self._delivering:
-                if isinstance(event, (GraphFinished, GraphFailed)):
-                    self._note_end(stream)
+            else:
+                packing = self._service.work.start(owner_of(connection.principal), VALUE_S, work, kind=WorkKind.REPLY)
+                packing.add_done_callback(self._note_packed)
+            break
         self.flush()
         if self._service.is_draining:
             self._service.check_idle()
 
-    def _go_on_later(self) -> None:
+    def _note_packed(self, packing: asyncio.Future[bytes]) -> None:
+        """A large value was packed on a thread; a server that has stopped packs no more."""
+        if not packing.cancelled():
+            error = packing.exception()
+            if error is None:
+                self._go_on_later(packing.result())
+            else:
+                logger.error("packing an event failed", exc_info=error)
+                self._abort()
+
+    def _go_on_later(self, packed: bytes | None = None) -> None:
         try:
-            self._go_on()
+            self._go_on(packed)
         except Exception:
             logger.exception("delivering events to a connection failed")
             self._abort()

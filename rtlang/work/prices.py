@@ -7,10 +7,13 @@ measured on one core of a small machine, and are rather too high: a wrong one mo
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
 from rtlang.contract.events import CallRequested, Event, GraphFinished, NodeFinished, TextDelta, ValueKnown
 
 _PARSE_S_PER_BYTE = 2e-9
+_CONTAINERS = (list, dict, tuple)
+_CHARS_OF_ITEM = 5  # of a text within a list or map
 ITEM_S = 5e-7
 """Of a number, text or map in JSON, and of a token id that is checked."""
 _UNPACK_S_PER_BYTE = 1e-7  # MessagePack: a byte may be a value
@@ -29,8 +32,10 @@ LOGPROB_S = 1e-5
 """Of the log-probabilities of one token that become text."""
 CHECK_S_PER_CHAR = 1e-6
 """Of a finished text that is checked against its schema."""
+MANY_ITEMS = 500
+"""Items of a list or map, nested ones included, up to which they are counted."""
 VALUE_S = 0.002
-"""Of a list or map of unknown size that becomes text: more than the event loop does."""
+"""Of a list or map of more items that becomes text: more than the event loop does."""
 CALL_S = 0.05
 """Of a question that an engine answers between two steps; dear, so that questions to an engine that hangs leave threads to others."""
 
@@ -79,17 +84,50 @@ def _event_price(event: Event) -> float:
                 price += len(each.text) * REPLY_S_PER_CHAR + len(each.logprobs or ()) * LOGPROB_S
                 price += len(each.token_ids) * ITEM_S
             return price
-        case ValueKnown():
-            return EVENT_S + _value_price(event.value)
-        case CallRequested():
-            return EVENT_S + sum(map(_value_price, event.args))
-        case GraphFinished():
-            return EVENT_S + sum(map(_value_price, event.values.values()))
+        case ValueKnown() | CallRequested() | GraphFinished():
+            return EVENT_S + sum(map(_value_price, _values_of(event)))
     return EVENT_S
 
 
+def has_large_value(event: Event) -> bool:
+    """Whether an event has a list or map of more than `MANY_ITEMS`."""
+    return any(isinstance(value, _CONTAINERS) and _num_items(value) > MANY_ITEMS for value in _values_of(event))
+
+
+def _values_of(event: Event) -> Iterable[object]:
+    match event:
+        case NodeFinished() | ValueKnown():
+            return (event.value,)
+        case CallRequested():
+            return event.args
+        case GraphFinished():
+            return event.values.values()
+    return ()
+
+
 def _value_price(value: object) -> float:
-    """The price of a value: a text by its length, a list or map as one of unknown size, which is not looked at here."""
+    """The price of a value: a text by its length, a list or map by its items, which are counted as far as `MANY_ITEMS`."""
     if isinstance(value, str):
         return len(value) * REPLY_S_PER_CHAR
-    return VALUE_S if isinstance(value, list | dict | tuple) and value else 0.0
+    if not isinstance(value, _CONTAINERS):
+        return 0.0
+    num_items = _num_items(value)
+    return VALUE_S if num_items > MANY_ITEMS else num_items * ITEM_S
+
+
+def _num_items(value: object) -> int:
+    """The items of a value, and a part for long texts among them; only as far as `MANY_ITEMS`."""
+    num_items, waiting = 0, [value]
+    while waiting and num_items <= MANY_ITEMS:
+        match waiting.pop():
+            case str() as text:
+                num_items += 1 + len(text) // _CHARS_OF_ITEM
+            case dict() as found:
+                num_items += 1 + len(found)
+                waiting.extend(islice(found.values(), MANY_ITEMS))
+            case list() | tuple() as found:
+                num_items += 1
+                waiting.extend(islice(found, MANY_ITEMS + 1))
+            case _:
+                num_items += 1
+    return num_items

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
+from collections.abc import Iterator
+from typing import Any
 
 import msgpack
 import pytest
 from websockets.frames import Opcode
 
+from rtlang.contract.events import Event, ValueKnown
+from rtlang.serve import connection
+from rtlang.work.prices import has_large_value
 from tests.support.servers.serving import RawSocket, Serving, serving
 from tests.support.servers.wire_client import JSON, MSGPACK
 from tests.support.waiting import wait_until
@@ -79,3 +85,34 @@ def test_a_client_that_goes_in_the_middle_of_a_message_is_no_error(caplog: pytes
             wait_until(lambda run=run: run.was_cancelled)
         wait_until(lambda: server.count("ws_connections") == 0)
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+@pytest.mark.parametrize("subprotocol", [JSON, MSGPACK])
+def test_a_large_value_is_packed_on_a_thread_and_what_follows_comes_behind_it(
+    subprotocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: dict[str, set[str]] = {}
+    convert = connection.event_slices
+
+    def noted(encoding: Any, stream: int, event: Event, offset: int) -> Iterator[bytes]:
+        for part in convert(encoding, stream, event, offset):
+            name = "large" if has_large_value(event) else "small"
+            threads.setdefault(name, set()).add(threading.current_thread().name)
+            yield part
+
+    monkeypatch.setattr(connection, "event_slices", noted)
+    with serving() as server, RawSocket(server.url) as raw:
+        begin(raw, server, subprotocol)
+        run = server.target.runs[0]
+        value = [{"a": [number, "b" * 20]} for number in range(20_000)]
+        run.listener(ValueKnown(run.graph_id, 1, [1, 2]))
+        run.listener(ValueKnown(run.graph_id, 1, value))
+        run.advance("behind")
+        read = json.loads if subprotocol == JSON else msgpack.unpackb
+        found: list[Any] = []
+        while len(found) < 3:
+            message = read(raw.receive()[1])
+            found += message if isinstance(message, list) else [message]
+        assert [each.get("value", each.get("d")) for each in found] == [[1, 2], value, "behind"]
+    assert len(threads["small"]) == 1, "the loop's"
+    assert threads["large"].isdisjoint(threads["small"])

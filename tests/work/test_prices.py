@@ -51,18 +51,23 @@ def test_a_message_is_read_on_the_loop_only_if_it_is_small(is_text: bool) -> Non
     [
         finished("x" * 1_000_000),
         finished(num_logprobs=2000),
-        finished(value=[1]),
-        ValueKnown(1, 1, {"a": 1}),
+        finished(value=[1] * 1_000),
+        ValueKnown(1, 1, {"a": [[{"b": "x" * 9_000}]]}),
+        ValueKnown(1, 1, {"a": [["b"] * 30] * 30}),
         CallRequested(1, 1, "f", ("x" * 100_000,)),
         GraphFinished(1, {"x": "y" * 100_000}, USAGE),
-        GraphFinished(1, {"x": [1]}, USAGE),
+        GraphFinished(1, {"x": [1], "y": {str(number): 1 for number in range(1_000)}}, USAGE),
         TextDelta(1, 1, 0, "x", (1,) * 200, tuple(TokenLogprob(7, -1.0, ()) for _ in range(200))),
     ],
     ids=lambda event: type(event).__name__,
 )
 def test_large_events_are_no_work_for_the_loop(event: Event) -> None:
     assert events_price([event]) > INLINE_S
-    small: list[Event] = [finished("Hi"), TextDelta(1, 1, 0, "x", (1,)), GraphFinished(1, {"x": "y"}, USAGE)]
+    small: list[Event] = [
+        finished("Hi"),
+        TextDelta(1, 1, 0, "x", (1,)),
+        GraphFinished(1, {"x": {"a": [1, "b"]}}, USAGE),
+    ]
     assert events_price(small) < INLINE_S
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any, NoReturn
 
@@ -257,7 +258,12 @@ def _operand(plain: object, node_id: int, field: str) -> Operand:
         if isinstance(name := plain.get("arg"), str):
             return Arg(name)
         if "value" in plain:
-            return Const(plain["value"])
+            found = Const(plain["value"])
+            with suppress(
+                ValueError, TypeError
+            ):  # large ones are read beside the event loop; `NodeChecks` refuses what fails
+                found.measured()
+            return found
     _fail(node_id, field, f"expected a map with ref, arg or value, not {plain!r:.80}")
 
 
