@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rtlang.contract.request_graph import Decide
@@ -14,7 +14,7 @@ _KEY_CHARS = 100
 
 
 class DecisionState:
-    """The known values and ratings of the operands of a decision.
+    """The known values and ratings of the operands of a decision. Learning of one takes about the same time however many there are.
 
     The outcome of a vote without `need`, and that of "best", is the same in whatever order the operands become known: it is decided
     early only if nothing that is missing can change the winning value. At a tie the value of the earliest operand wins.
@@ -27,8 +27,11 @@ class DecisionState:
         self._values: dict[int, Any] = {}
         self._keys: dict[int, str] = {}  # of the known values of a vote
         self._votes: dict[str, list[int]] = {}  # the known operands by value, each list in their order
+        self._by_count: dict[int, set[str]] = {}  # the values by their number of votes
         self._unrated = set(self._open) if node.how == "best" else set()
         self._rates: dict[int, Any] = {}
+        self._is_ranking = False
+        self._ranking: list[int] | None = None  # the rated operands, the best one last
         self._first: int | None = None
 
     def know(self, index: int, value: Any, key: str | None = None) -> None:
@@ -38,7 +41,9 @@ class DecisionState:
             self._values[index] = value
             if self._how == "vote":
                 key = self._keys[index] = vote_key(value) if key is None else key
-                bisect.insort(self._votes.setdefault(key, []), index)
+                found = self._votes.setdefault(key, [])
+                bisect.insort(found, index)
+                self._count(key, len(found) - 1, len(found))
             if self._first is None:
                 self._first = index
 
@@ -53,13 +58,35 @@ class DecisionState:
         self._values.pop(index, None)
         key = self._keys.pop(index, None)
         if key is not None:
-            self._votes[key].remove(index)
-            if not self._votes[key]:
+            found = self._votes[key]
+            found.remove(index)
+            self._count(key, len(found) + 1, len(found))
+            if not found:
                 del self._votes[key]
         self._unrated.discard(index)
         self._rates.pop(index, None)
         if self._first == index:
             self._first = None
+
+    def _count(self, key: str, before: int, now: int) -> None:
+        """A value has another number of votes."""
+        if before:
+            self._by_count[before].discard(key)
+            if not self._by_count[before]:
+                del self._by_count[before]
+        if now:
+            self._by_count.setdefault(now, set()).add(key)
+
+    def begin_ranking(self) -> dict[int, Any] | None:
+        """The ratings of "best", once all are known: `rank` has to follow, with their `ranking`. None before that, and the second time."""
+        if self._how != "best" or self._unrated or not self._rates or self._is_ranking or self._ranking is not None:
+            return None
+        self._is_ranking = True
+        return dict(self._rates)
+
+    def rank(self, ranking: list[int]) -> None:
+        """The operands that are rated, the best one last."""
+        self._is_ranking, self._ranking = False, ranking
 
     @property
     def is_lost(self) -> bool:
@@ -111,30 +138,44 @@ class DecisionState:
         return len(held)
 
     def _best(self) -> int | None:
-        if self._unrated or not self._rates:
+        if self._unrated or not self._rates or self._is_ranking:
             return None
-        best = max(self._rates, key=lambda index: (self._rates[index], -index))
+        if self._ranking is None:
+            self._ranking = ranking(self._rates)
+        while self._ranking[-1] not in self._rates:  # it was lost
+            self._ranking.pop()
+        best = self._ranking[-1]
         return best if best in self._values else None
 
     def _voted(self) -> int | None:
-        votes = self._votes
-        if not votes:
+        if not self._votes:
             return None
-        leader = max(votes, key=lambda key: (len(votes[key]), -votes[key][0]))
-        count, earliest = len(votes[leader]), votes[leader][0]
-        if self._need is not None and count >= self._need:
+        count, num_open = max(self._by_count), len(self._open)
+        has_enough = self._need is not None and count >= self._need
+        if num_open > count and not has_enough:
+            return None
+        leaders = self._by_count[count]
+        leader = min(leaders, key=lambda key: self._votes[key][0])
+        earliest = self._votes[leader][0]
+        if has_enough or not num_open:
             return earliest
-        if self._open:
-            most_rival = max((len(found) for key, found in votes.items() if key != leader), default=0) + len(self._open)
-            if most_rival > count:
+        rival = count if len(leaders) > 1 else max((each for each in self._by_count if each != count), default=0)
+        if rival + num_open > count:
+            return None
+        if rival + num_open == count:  # a tie is possible
+            tied = [self._votes[key][0] for key in self._by_count.get(rival, ()) if key != leader]
+            if min([*tied, min(self._open)]) < earliest:
                 return None
-            if most_rival == count:  # a tie is possible
-                tied = [
-                    found[0] for key, found in votes.items() if key != leader and len(found) + len(self._open) == count
-                ]
-                if min([*tied, min(self._open)]) < earliest:
-                    return None
         return earliest
+
+
+def ranking(rates: Mapping[int, Any]) -> list[int]:
+    """The rated operands, the best one last; the earlier one is better at a tie.
+
+    Raises:
+        TypeError: some ratings cannot be compared.
+    """
+    return sorted(rates, key=lambda index: (rates[index], -index))
 
 
 def vote_key(value: Any) -> str:

@@ -14,7 +14,7 @@ from rtlang.contract.events import NodeFinished
 from rtlang.contract.graph.value_size import Measured, list_bytes, list_measure, measured
 from rtlang.contract.request_graph import Decide, Generate, Node, Operand
 from rtlang.contract.runs.known import KnownOutcome
-from rtlang.runtime.executors.decision_state import DecisionState, vote_key
+from rtlang.runtime.executors.decision_state import DecisionState, ranking, vote_key
 from rtlang.runtime.executors.model_calls import ModelCalls
 from rtlang.runtime.executors.staging import Staging
 from rtlang.runtime.nodes.node_ends import NodeEnds, Stopped
@@ -23,8 +23,16 @@ from rtlang.runtime.nodes.slots import Slot, operand_slots, slots_of
 from rtlang.runtime.nodes.work_slices import WorkSlices
 from rtlang.runtime.texts.token_sequence import TokenSequence
 
-OPERAND_US = 0.2
-"""Of an operand that a decision looks at."""
+OPERANDS_AT_ONCE = 256
+"""Operands of which one action takes note."""
+OPERAND_US = 1.5
+"""Of an operand that is taken note of."""
+STAGED_US = 3.0
+"""Of an operand that a vote may hold back, for each one that becomes known."""
+SEARCH_US = 3.0
+"""Of a node that is looked at in the search for work that only the losers needed."""
+RATING_US = 0.03
+"""Of a character or item of a rating, for each comparison of it."""
 VOTE_US = 0.6
 """Of a character or item of a value that is voted for."""
 MAX_RATING_SIZE = 1_000
@@ -60,6 +68,7 @@ class Decisions:
         self._counting: dict[
             int, list[Callable[[str | Exception], None]]
         ] = {}  # likewise: votes that wait for their key
+        self._rating_sizes: dict[int, int] = {}
         self._staging = Staging(table.uses, self._is_output, table.begun)
 
     def start(self, node: Decide, before: TokenSequence) -> None:
@@ -69,16 +78,29 @@ class Decisions:
         self._states[node.node_id] = DecisionState(node, fixed)
         self._staging.add(node)
         self._started[node.node_id] = self._ends.clock()
-        for operands, is_rating in ((node.of, False), (node.by or (), True)):
-            for index, operand in enumerate(operands):
-                self._table.wait(operand_slots((operand,)), partial(self._learn, node, index, operand, is_rating))
+        self._await(node, 0)
+
+    def _await(self, node: Decide, first: int) -> None:
+        """Wait for some operands and ratings, counted together from `first` on, and for the others in later actions."""
+        if node.node_id not in self._states:
+            return
+        num_operands = len(node.of)
+        last = min(first + OPERANDS_AT_ONCE, num_operands + len(node.by or ()))
+        for number in range(first, last):
+            is_rating = number >= num_operands
+            index = number - num_operands if is_rating else number
+            operand = (node.by or ())[index] if is_rating else node.of[index]
+            self._table.wait(operand_slots((operand,)), partial(self._learn, node, index, operand, is_rating))
+        self._slices.spend(OPERAND_US * (last - first))
+        if last < num_operands + len(node.by or ()):
+            self._table.wait((), partial(self._await, node, last))
 
     def _learn(self, node: Decide, index: int, operand: Operand, is_rating: bool) -> None:
         """An operand has become known, or has failed."""
         state = self._states.get(node.node_id)
         if state is None or node.node_id in self._table.ended:
             return
-        self._slices.spend(OPERAND_US * len(node.of))
+        self._slices.spend(STAGED_US * self._staging.num_operands(node.node_id))
         if self._table.cause_of(operand_slots((operand,))) is not None:
             state.lose(index)
             self._go_on(node, state)
@@ -94,6 +116,7 @@ class Decisions:
             state.know(index, found.value)
         elif found.size <= MAX_RATING_SIZE:
             state.rate(index, found.value)
+            self._rating_sizes[node.node_id] = self._rating_sizes.get(node.node_id, 0) + found.size
         else:
             reason = f"a rating has {found.size} characters and items; at most {MAX_RATING_SIZE} are allowed"
             raise ApplyError(node.how, [], reason)
@@ -129,22 +152,40 @@ class Decisions:
         self._go_on(node, state)
 
     def _go_on(self, node: Decide, state: DecisionState) -> None:
-        """Decide if that is possible now."""
+        """Decide if that is possible now. Many ratings are compared beside the engine thread."""
+        ratings = state.begin_ranking()
+        if ratings is not None:
+            num_compared = len(ratings).bit_length() * (len(ratings) + self._rating_sizes.pop(node.node_id, 0))
+            self._slices.do(RATING_US * num_compared, partial(ranking, ratings), partial(self._rank, node, state))
+            return
         self._ends.guard(node, (), partial(self._decide, node, state))
         if self._staging.is_due(node.node_id, state, is_over=node.node_id in self._table.ended):
             self._stage([node.node_id])
 
+    def _rank(self, node: Decide, state: DecisionState, found: list[int] | Exception) -> None:
+        """The ratings were compared."""
+        if node.node_id in self._table.ended:
+            return
+        if isinstance(found, Exception):
+            error = ApplyError(node.how, [], str(found)) if isinstance(found, TypeError) else found
+            self._ends.guard(node, (), partial(_refuse, error))
+            return
+        state.rank(found)
+        self._go_on(node, state)
+        self._slices.drain()
+
     def _decide(self, node: Decide, state: DecisionState) -> None:
         if state.is_lost:
             raise self._table.cause_of(slots_of(node)) or RequestError("no operand has a value")
-        try:
-            winner = state.winner()
-        except TypeError as error:
-            raise ApplyError(node.how, [], str(error)) from None
+        winner = state.winner()
         if winner is None:
             return
         value = self._table.measured(node.of[winner])
-        chosen = Measured([winner, value.value], list_measure([measured(winner), value], list_bytes(2)))
+        try:
+            size = list_measure([measured(winner), value], list_bytes(2))
+        except ValueError as error:  # it is as large, or as deep, as a value may be
+            raise ApplyError(node.how, [], f"the winner with its number: {error}") from None
+        chosen = Measured([winner, value.value], size)
         self._reserve(chosen.measure.num_bytes)  # it is sent
         del self._states[node.node_id]
         self._ends.end_value(node, chosen, self._started.pop(node.node_id))
@@ -153,6 +194,7 @@ class Decisions:
     def _cancel_losers(self, lost: Sequence[Slot]) -> None:
         """End the work that only these operands needed."""
         node_ids, choices = self._table.uses.needless(lost, self._is_output)
+        self._slices.spend(SEARCH_US * self._table.uses.num_searched)
         nodes = {node_id: self._table.nodes[node_id] for node_id, _ in choices}
         self._ends.cancel(node_ids)
         for node_id, choice in sorted(choices):
@@ -168,6 +210,7 @@ class Decisions:
         """See `Executor.stop`. A failed decision holds back its operands until `_learn` goes on."""
         self._states.pop(node.node_id, None)
         self._started.pop(node.node_id, None)
+        self._rating_sizes.pop(node.node_id, None)
         if is_cancelled:
             self._staging.end(node.node_id)
         return Stopped()

@@ -2,7 +2,8 @@
 
 Samples of one question are decoded side by side and end together, so cancelling the late ones saves little. A vote therefore starts only as
 many operands as can decide it, and the others as the known values make them necessary. An operand is held back only if nothing but the
-vote needs it, and if its own work has not begun.
+vote needs it, and if its own work has not begun. A vote of more than `MAX_OPERANDS` holds nothing back: what it may hold is found anew
+for each value.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from rtlang.contract.request_graph import Decide, Generate, Node, Ref
 from rtlang.runtime.executors.decision_state import DecisionState
 from rtlang.runtime.nodes.slots import operand_slots
 from rtlang.runtime.nodes.uses import Uses
+
+MAX_OPERANDS = 256
+"""Operands of a vote that holds some of them back."""
 
 
 @dataclass(slots=True)
@@ -60,9 +64,14 @@ class Staging:
     def add(self, vote: Decide) -> None:
         """A vote whose operands may be held back from the next `update` on."""
         operands = [index for index, operand in enumerate(vote.of) if isinstance(operand, Ref)]
-        if vote.how == "vote" and len(operands) > 1:
+        if vote.how == "vote" and 1 < len(operands) <= MAX_OPERANDS:
             self._stages[vote.node_id] = _Stage(vote, operands)
             self._new.append(vote.node_id)
+
+    def num_operands(self, vote_id: int) -> int:
+        """The operands that a vote looks at for each one that becomes known."""
+        stage = self._stages.get(vote_id)
+        return 0 if stage is None else len(stage.operands)
 
     def is_due(self, vote_id: int, state: DecisionState, *, is_over: bool) -> bool:
         """Whether a new value, or the end of the vote, changes what it holds back."""

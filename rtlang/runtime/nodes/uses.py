@@ -22,10 +22,12 @@ class Uses:
 
     Attributes:
         running: the nodes that have not ended, by id.
+        num_searched: nodes that the last search has looked at.
     """
 
     def __init__(self) -> None:
         self.running: dict[int, Node] = {}
+        self.num_searched = 0
         self._slots: dict[int, set[Slot]] = {}
         self._users: dict[int, set[int]] = {}  # by the node that they use
         self._of_blocks: dict[int, set[Slot]] = {}  # of control nodes that are on their way
@@ -84,7 +86,9 @@ class Uses:
             decision: the decision, if it has not ended; it needs `kept_operands` only.
         """
         search = _Search(self, is_output, decision, kept_operands)
-        return search.run(lost)
+        found = search.run(lost)
+        self.num_searched = search.num_seen
+        return found
 
 
 class _Search:
@@ -96,6 +100,11 @@ class _Search:
         self._operand_ids = {node_id for node_id, _ in kept_operands}
         self._candidates: set[int] = set()
         self._is_needed: dict[int, bool] = {}
+
+    @property
+    def num_seen(self) -> int:
+        """The nodes that were looked at."""
+        return len(self._candidates) + len(self._is_needed)
 
     def run(self, lost: Iterable[Slot]) -> tuple[set[int], set[tuple[int, int]]]:
         lost_choices = self._find_candidates(lost)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections import Counter
 from random import Random
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from rtlang.contract.request_graph import Const, Decide
-from rtlang.runtime.executors.decision_state import DecisionState
+from rtlang.runtime.executors.decision_state import DecisionState, ranking
 
 
 def vote(count: int, need: int | None = None) -> Decide:
@@ -102,6 +103,67 @@ def test_a_better_operand_that_failed_is_out() -> None:
     state.know(0, "a")
     state.lose(1)
     assert state.winner() == 0
+
+
+def num_calls(act: Any) -> int:
+    """Calls of functions, those of comprehensions and keys included."""
+    count = 0
+
+    def note(frame: Any, event: str, arg: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        act()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def learn_all(how: Any, count: int, num_values: int) -> int:
+    """Calls to decide over so many operands, of which a third is lost, with a look at the winner after each."""
+    operands = (Const(0),) * count
+    state = DecisionState(Decide(0, how, operands, None, operands if how == "best" else None))
+    keys = [str(index % num_values) for index in range(count)]
+
+    def act() -> None:
+        if how == "best":
+            for index in range(count):
+                state.rate(index, index % num_values)
+                assert state.winner() is None
+        for index in reversed(range(count)):
+            if index % 3:
+                state.know(index, index % num_values, keys[index])
+            else:
+                state.lose(index)
+            if state.winner() is not None:
+                break
+
+    return num_calls(act)
+
+
+@pytest.mark.parametrize("how", ["vote", "best", "first"])
+@pytest.mark.parametrize("num_values", [1, 2, 30, 4_000])
+def test_the_work_of_a_decision_grows_with_its_operands_and_not_faster(how: str, num_values: int) -> None:
+    few, many = (learn_all(how, count, num_values) for count in (500, 4_000))
+    assert many < 2 * 8 * few
+
+
+def test_ratings_that_are_compared_elsewhere_decide_when_they_are_back() -> None:
+    operands: Any = (Const(0), Const(1), Const(2))
+    state = DecisionState(Decide(0, "best", operands, None, operands))
+    for index, number in enumerate((3, 9, 5)):
+        assert state.begin_ranking() is None
+        state.know(index, "abc"[index])
+        state.rate(index, number)
+    rates = state.begin_ranking()
+    assert rates == {0: 3, 1: 9, 2: 5}
+    assert (state.begin_ranking(), state.winner()) == (None, None)
+    state.lose(1)
+    state.rank(ranking(rates))
+    assert state.winner() == 2
 
 
 def test_each_value_of_a_vote_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
