@@ -29,6 +29,7 @@ from rtlang.contract.request_graph import (
     TokenIds,
     all_nodes,
     blocks_of,
+    node_bytes,
     num_requests,
     operands_of,
 )
@@ -210,7 +211,7 @@ _LIMITS = (
     ("max_places", "unfinished requests", attrgetter("places")),
     ("max_prompt_bytes", "bytes of texts", attrgetter("prompt_bytes")),
     ("max_output_tokens", "tokens to generate", attrgetter("output_tokens")),
-    ("max_value_bytes", "bytes of constants", attrgetter("value_bytes")),
+    ("max_value_bytes", "bytes of nodes and constants", attrgetter("value_bytes")),
 )
 
 
@@ -280,7 +281,7 @@ class Share:
                 raise GraphError(
                     None,
                     "nodes",
-                    f"the values of the graph take {self._value_bytes} bytes and its new constants {value_bytes}; one graph may have "
+                    f"the values of the graph take {self._value_bytes} bytes, its new nodes and constants {value_bytes}; one may have "
                     f"max_value_bytes / {GRAPH_PART} = {limit}",
                 )
             if total != NOTHING:
@@ -411,8 +412,10 @@ def _num_bytes(nodes: Sequence[Node]) -> int:
 
 
 def _num_value_bytes(nodes: Sequence[Node]) -> int:
-    """Bytes of the constants of nodes and of their blocks."""
-    return sum(operand.measured().measure.num_bytes for operand in _operands(nodes) if isinstance(operand, Const))
+    """Bytes of nodes and their constants, and of those of their blocks."""
+    return sum(map(node_bytes, all_nodes(nodes))) + sum(
+        operand.measured().measure.num_bytes for operand in _operands(nodes) if isinstance(operand, Const)
+    )
 
 
 def _num_known_bytes(known: Known) -> int:

@@ -58,6 +58,11 @@ class Const:
 Operand = Ref | Arg | Const
 
 
+NODE_BYTES = 700
+"""Of a node in the tables of a graph that runs; a node that waits for others has a few hundred more."""
+OPERAND_BYTES = 50
+
+
 @dataclass(frozen=True, slots=True)
 class RoleStart:
     """Start of a chat message of `role`, rendered by the chat template of the model.
@@ -300,6 +305,11 @@ def operands_of(node: Node) -> tuple[Operand, ...]:
             return node.of if node.by is None else (*node.of, *node.by)
         case _:
             return ()
+
+
+def node_bytes(node: Node) -> int:
+    """Bytes in memory of a node that runs, without its texts and values and without the nodes of its blocks."""
+    return NODE_BYTES + OPERAND_BYTES * (len(node.parts) if isinstance(node, Text) else len(operands_of(node)))
 
 
 def dependencies(node: Node) -> set[int]:

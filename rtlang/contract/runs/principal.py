@@ -33,8 +33,8 @@ class PrincipalLimits:
         max_places: unfinished requests (n per generation, one per choice of a select).
         max_rows: requests that hold a row of the batch at the same time; others wait.
         max_prompt_bytes: bytes of the texts of unfinished graphs, in UTF-8.
-        max_value_bytes: bytes in memory of the values of unfinished graphs: constants, results of functions and host calls; one graph may
-            have a quarter of it. None for DEFAULT_VALUE_BYTES.
+        max_value_bytes: bytes in memory of the nodes and values of unfinished graphs: constants, results of functions and host calls; one
+            graph may have a quarter of it. None for DEFAULT_VALUE_BYTES.
         max_prompt_tokens: tokens of the prompts of requests that hold a row at the same time; others wait. A longer prompt fails.
         max_output_tokens: the sum of `max_tokens` over unfinished requests.
         max_detached: graphs that run without a connection, to be resumed.

@@ -10,7 +10,7 @@ from typing import Any
 from rtlang.contract.blocks import BlockPlacement, chosen_block, placed_until
 from rtlang.contract.errors import RequestError, SwitchError
 from rtlang.contract.graph.value_text import shown
-from rtlang.contract.request_graph import MAX_NODES, Block, Node, Operand, Repeat, Switch
+from rtlang.contract.request_graph import MAX_NODES, Block, Node, Operand, Repeat, Switch, node_bytes
 from rtlang.runtime.nodes.graph_retention import GraphRetention
 from rtlang.runtime.nodes.node_ends import NodeEnds, Stopped
 from rtlang.runtime.nodes.node_table import NodeTable
@@ -88,6 +88,8 @@ class ControlNodes:
         num_nodes = len(self._table.nodes) + self._slices.num_arriving
         if num_nodes + len(block.nodes) > MAX_NODES:
             raise RequestError(f"the graph has run {num_nodes} nodes; at most {MAX_NODES} are allowed")
+        if offset:  # the first block was counted with its control node
+            self._reserve(sum(map(node_bytes, block.nodes)))
         placement = BlockPlacement(node.node_id, control.entry, offset)
         value, end = placement.value(block), control.entry if block.end is None else placement.end(block)
         slots = operand_slots((value, until)) | ({(end, None)} if end is not None else set())

@@ -9,8 +9,17 @@ from typing import Any
 import pytest
 
 from rtlang.contract.errors import GraphError, OverloadError, ValueMemoryError
-from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
+from rtlang.contract.events import (
+    CallRequested,
+    Event,
+    GraphFailed,
+    GraphFinished,
+    NodeFailed,
+    NodeFinished,
+    ValueKnown,
+)
 from rtlang.contract.graph import pure_functions
+from rtlang.contract.graph.nodes import NODE_BYTES
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import (
     Apply,
@@ -124,6 +133,17 @@ def test_many_references_to_one_large_value_end_in_a_value_or_a_typed_error(
         assert ran.values["out"] == expected
 
 
+@pytest.mark.parametrize("value", ["x" * 999_999, [[1] * 999_997]])
+def test_a_winner_that_is_too_large_with_its_number_is_a_typed_error(runtime: Runtime, value: Any) -> None:
+    nodes: list[Node] = [Apply(0, "present", (Const(value),)), Decide(1, "first", (Ref(0),), name="out")]
+    ran = Ran(runtime, nodes)
+    assert ran.errors == {1: "apply"}
+    nested: Any = 1
+    for _ in range(63):
+        nested = [nested]
+    assert Ran(runtime, [Decide(0, "vote", (Const(nested),), name="out")]).errors == {0: "apply"}
+
+
 def test_work_above_a_small_price_leaves_the_engine_thread(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     threads: dict[str, set[str]] = {}
     price_of, compute = pure_functions.price_of, pure_functions.compute
@@ -199,7 +219,7 @@ def test_constants_count_when_they_are_added() -> None:
     party = limited(40_000)
     share = Share(admission, party)
     share.add([Apply(0, "len", (Const("x" * 5_000),))])
-    with pytest.raises(GraphError, match=r"one graph may have max_value_bytes / 4 = 10000"):
+    with pytest.raises(GraphError, match=r"one may have max_value_bytes / 4 = 10000"):
         share.add([Apply(1, "len", (Const("x" * 5_000),))])
     others = [Share(admission, party) for _ in range(4)]
     for other in others[:3]:
@@ -214,6 +234,23 @@ def test_constants_count_when_they_are_added() -> None:
         each.close()
         each.reserve(10**9)  # work that ends after its graph
     assert admission.num_accounts == 0
+
+
+def test_nodes_count_as_well_and_those_of_a_loop_when_they_run(runtime: Runtime) -> None:
+    share = Share(Admission(100), limited(4 * 50 * NODE_BYTES))
+    share.add([Apply(number, "list", ()) for number in range(40)])
+    with pytest.raises(GraphError, match="new nodes and constants"):
+        share.add([Apply(number, "list", ()) for number in range(40, 60)])
+    body = Block(tuple(Apply(number, "list", ()) for number in range(1, 11)), None, Ref(1))
+    loop = Repeat(0, None, body, Const(False), 1_000, 10)
+    ran = Ran(runtime, [loop], principal=limited(4 * 200 * NODE_BYTES), reports_progress=True)
+    assert ran.errors[0] == "value_memory"
+    assert 80 < len(runtime_nodes(ran)) < 200
+
+
+def runtime_nodes(ran: Ran) -> set[int]:
+    """The nodes of a graph that have ended in some way, as far as it tells."""
+    return {event.node_id for event in ran.events if isinstance(event, (NodeFailed, NodeFinished, ValueKnown))}
 
 
 def test_work_that_has_not_begun_is_dropped_with_its_graph(runtime: Runtime) -> None:
