@@ -1,7 +1,8 @@
 """Follows a JSON text while it grows, chunk by chunk.
 
 `GrowingJson` reads each character once and keeps a tree of `JsonPath`s, one for each value that has begun. A value is final when no further
-text can change it: a number when the character after it is known, a string at its closing quote, an object or array at its bracket.
+text can change it: a number when the character after it is known, a string at its closing quote, an object or array at its bracket. A text
+with more than `MAX_CONTAINERS` objects and arrays within each other is read as if it were no JSON: it is no value of a graph.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, TypeAlias
 Path: TypeAlias = tuple[str | int, ...]
 """The way from the whole value to one inside it: names in objects, indices in arrays."""
 
+MAX_CONTAINERS = 64
 _BLANKS = re.compile(r"[ \t\n\r]*")
 _PLAIN = re.compile(r'[^"\\]*')
 _NUMBER = re.compile(r"[0-9eE+.-]*")
@@ -192,7 +194,7 @@ class GrowingJson:
         if character == "]" and self._expects is _Expects.VALUE_OR_END:
             self._end_container(base + at + 1)
             return at + 1
-        if character in "{[":
+        if character in "{[" and (self._open is None or len(self._open.path) < MAX_CONTAINERS - 1):
             self._open = self._add(JsonKind.OBJECT if character == "{" else JsonKind.ARRAY, base + at)
             self._expects = _Expects.KEY_OR_END if character == "{" else _Expects.VALUE_OR_END
             return at + 1

@@ -10,6 +10,7 @@ from rtlang.contract.graph.checks import (
     MAX_NAME_CHARS,
     MAX_NESTING,
     MAX_OPERANDS,
+    MAX_PARTS,
     MAX_SELECT_CHOICES,
     MAX_TEXT_CHARS,
 )
@@ -48,6 +49,7 @@ def wire_limits(**of_server: int) -> dict[str, int]:
         "max_name_chars": MAX_NAME_CHARS,
         "max_select_choices": MAX_SELECT_CHOICES,
         "max_operands": MAX_OPERANDS,
+        "max_parts": MAX_PARTS,
         "max_cases": MAX_CASES,
         "max_iterations": MAX_ITERATIONS,
         "max_nesting": MAX_NESTING,

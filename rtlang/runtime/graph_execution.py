@@ -84,13 +84,14 @@ class GraphExecution:
             host.offload,
             partial(host.work.poll, graph_id),
             host.worked,
+            host.turn,
         )
         self._retention = retention = GraphRetention(host.pages, options.is_open)
         self._executors: dict[type[Node], Executor] = {}
         self._ends = ends = NodeEnds(
             graph_id, listener, host.clock, table, slices, retention, self._executors, host.work
         )
-        self._calls = calls = ModelCalls(table, ends, host, account, options)
+        self._calls = calls = ModelCalls(table, ends, slices, host, account, options)
         self._given = given = GivenOutcomes(table, ends, calls, host, account, options.known)
         self._values = ValueNodes(table, ends, slices, host.reserve, reports_progress=options.reports_progress)
         self._decisions = Decisions(table, ends, slices, calls, given.known, outputs or (), self._start, host.reserve)
@@ -178,7 +179,8 @@ class GraphExecution:
     def _start(self, node: Node) -> None:
         if not self._decisions.holds_back(node.node_id):
             self.table.begin(node.node_id)
-            self._ends.guard(node, slots_of(node), partial(self._run, node))
+            slots = slots_of(node) if self.table.has_losses else ()
+            self._ends.guard(node, slots, partial(self._run, node))
 
     def _run(self, node: Node) -> None:
         before = self.table.sequence(parent_of(node))

@@ -579,7 +579,7 @@ class Runtime:
             except Exception as error:
                 result = error
             with suppress(EngineDeadError):  # its graph has ended
-                self.post(lambda: then(result))
+                self.post(lambda: then(result), (owner.party, owner.client))
 
         return self.work.submit_for(owner, size * 1e-6, job, kind=WorkKind(kind))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rtlang.contract.growing_json import GrowingJson, JsonPath, plain_value
+from rtlang.contract.growing_json import MAX_CONTAINERS, GrowingJson, JsonPath, plain_value
 from tests.support.long_tests import sized
 
 ALPHABET = ["a", "é", "😀", '"', "\\", "\n", "\u2028", "\ud800", "\udc00", "/", " ", "{", "]", ",", "1"]
@@ -135,3 +135,13 @@ def test_a_place_that_is_not_final_has_no_value() -> None:
     assert isinstance(growing.growing, JsonPath)
     with pytest.raises(ValueError, match="not final"):
         plain_value(growing, growing.growing)
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_a_text_that_is_nested_too_deeply_is_no_value_and_takes_no_memory(opening: str) -> None:
+    growing = GrowingJson()
+    growing.push(opening * MAX_CONTAINERS)
+    assert growing.is_valid
+    growing.push(opening * 100_000)
+    assert not growing.is_valid
+    assert growing.num_steps < 10 * MAX_CONTAINERS

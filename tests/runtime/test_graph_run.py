@@ -14,6 +14,7 @@ from rtlang.contract.process.current_work import CurrentWork
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.runtime.admission import Admission, Share
 from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, RuntimeServices, notify
+from rtlang.runtime.process.turn_work import TurnWork
 
 
 class FakeLoop:
@@ -22,6 +23,7 @@ class FakeLoop:
     def __init__(self) -> None:
         self.commands: list[Any] = []
         self.work = CurrentWork()
+        self.turn = TurnWork()
 
     def clock(self) -> float:
         return 5.0

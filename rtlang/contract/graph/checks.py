@@ -43,6 +43,8 @@ MAX_TEXT_CHARS = 4_000_000
 MAX_TEXT_TOKENS = 1_000_000
 MAX_NAME_CHARS = 32_768
 MAX_OPERANDS = 4_096
+MAX_PARTS = 16_384
+"""Parts of a text; a message of a chat takes three."""
 MAX_CASES = 256
 MAX_ITERATIONS = 10_000
 MAX_NESTING = 32
@@ -203,6 +205,8 @@ class NodeChecks:
 
     def _check_parts(self, node: Text) -> None:
         num_chars = num_tokens = 0
+        if len(node.parts) > MAX_PARTS:
+            _fail(node, "parts", f"expected at most {MAX_PARTS} parts, not {len(node.parts)}")
         for part in node.parts:
             match part:
                 case str():

@@ -12,6 +12,7 @@ from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.requests.request import Request, RequestSpec
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.nodes.work_slices import Later, Offload
+from rtlang.runtime.process.turn_work import TurnWork
 from rtlang.runtime.texts.token_sequence import TokenSequence
 
 Answer = Callable[[Text | Generate | Select | Call, TokenSequence, Callable[[KnownOutcome], None]], bool]
@@ -34,6 +35,7 @@ class Host:
         reserve: counts bytes of values, and gives negative ones back; raises ValueMemoryError if there is no room.
         work: the record of the engine thread's work.
         worked: called with the seconds that this thread has worked on nodes.
+        turn: the work of the engine thread's present turn.
     """
 
     tokenizer: Tokenizer
@@ -48,3 +50,4 @@ class Host:
     reserve: Callable[[int], None] = lambda num_bytes: None
     work: CurrentWork = field(default_factory=CurrentWork)
     worked: Callable[[float], None] = lambda seconds: None
+    turn: TurnWork = field(default_factory=TurnWork)

@@ -19,23 +19,27 @@ from rtlang.contract.events import (
     Timing,
     TokenLogprob,
 )
+from rtlang.contract.graph.value_size import Measured
 from rtlang.contract.params import FinishReason, SamplingParams, SelectMethod, Usage
 from rtlang.contract.request_graph import Apply, Generate, Node, Select, choices_of, num_requests
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.engine.requests.request import Request, RequestOutput, RequestSpec
 from rtlang.runtime.executors.best_of_pruning import BestOfPruning
 from rtlang.runtime.executors.budget_account import BudgetAccount
-from rtlang.runtime.executors.early_fields import EarlyFields
+from rtlang.runtime.executors.early_fields import EarlyFields, early_value
 from rtlang.runtime.executors.host import Host
 from rtlang.runtime.executors.seeds import node_seed
 from rtlang.runtime.executors.selection import select_scores, softmax, token_logprobs
 from rtlang.runtime.nodes.node_ends import NodeEnds, Stopped
 from rtlang.runtime.nodes.node_table import NodeTable
+from rtlang.runtime.nodes.work_slices import START_US, STARTS_A_TURN, WorkSlices
 from rtlang.runtime.texts.token_healing import Healing, ends_with_text, healing_of
 from rtlang.runtime.texts.token_sequence import TokenSequence
 
-_STARTS_A_TURN = 16
-"""Requests of one node that start in one turn; each copies its prompt."""
+READ_US = 1.0
+"""Of a character of a growing text of which fields are read."""
+FIELD_US = 0.2
+"""Of a character of a field that becomes a value."""
 
 
 @dataclass(slots=True)
@@ -74,12 +78,13 @@ class ModelCalls:
         self,
         table: NodeTable,
         ends: NodeEnds,
+        slices: WorkSlices,
         host: Host,
         account: BudgetAccount | None,
         options: RunOptions,
     ) -> None:
         self.usage, self.continue_from = Usage(), dict(options.continue_from)
-        self._table, self._ends, self._host, self._account = table, ends, host, account
+        self._table, self._ends, self._slices, self._host, self._account = table, ends, slices, host, account
         self._seed, self._reports_progress = options.seed or 0, options.reports_progress
         self._tokenizer = host.tokenizer
         self._work: dict[int, NodeRequests] = {}
@@ -166,10 +171,33 @@ class ModelCalls:
         request = None if work is None or work.pruning is not None else work.by_choice.get(choice)
         if request is None or not _is_enforced(request):
             return
-        for reader, value in self._early.read((node_id, choice), request.output_text.shown):
+        text, so_far = (node_id, choice), request.output_text.shown
+        self._slices.spend(READ_US * self._early.num_unread(text, so_far))
+        for found in self._early.read(text, so_far):
+            price_us = FIELD_US * len(found.json)
+            know = self._know_early if self._slices.is_small(price_us) else self._know_late
+            self._slices.do(price_us, partial(early_value, found), partial(know, found.readers))
+
+    def _know_early(self, readers: Sequence[int], found: Measured | Exception) -> None:
+        """The value of a field that nodes read was found."""
+        if isinstance(found, Exception):
+            return
+        for reader in readers:
             with suppress(ValueMemoryError):  # the node fails when it is computed
-                self._host.reserve(value.measure.num_bytes)
-                self._table.wait((), partial(self._ends.know, reader, 0, value))
+                self._host.reserve(found.measure.num_bytes)
+                self._table.wait((), partial(self._tell_early, reader, found))
+
+    def _know_late(self, readers: Sequence[int], found: Measured | Exception) -> None:
+        """Likewise, on another thread."""
+        self._know_early(readers, found)
+        self._ends.drain()
+
+    def _tell_early(self, reader: int, value: Measured) -> None:
+        """A node has its value, unless it was computed meanwhile."""
+        if reader in self._table.ended or (reader, 0) in self._table.values:
+            self._host.reserve(-value.measure.num_bytes)
+        else:
+            self._ends.know(reader, 0, value)
 
     def start_choice(self, node_id: int, choice: int) -> None:
         """Start a completion that was held back; does nothing if its node has ended."""
@@ -192,7 +220,9 @@ class ModelCalls:
 
     def _start_in_turns(self, work: NodeRequests, starts: Sequence[Callable[[], None]], done: int = 0) -> None:
         """Start the requests of a node, some of them in later turns."""
-        num_now = len(starts) if self._host.later is None else _STARTS_A_TURN
+        num_now = len(starts) if self._host.later is None else STARTS_A_TURN
+        if done:  # the first ones are in the price of the action
+            self._slices.spend(START_US * min(num_now, len(starts) - done))
         for start in starts[done : done + num_now]:
             start()
         if self._host.later is not None and len(starts) > done + num_now:

@@ -24,6 +24,8 @@ from rtlang.runtime.nodes.node_table import NodeTable
 from rtlang.runtime.nodes.work_slices import CHAR_US, SMALL_WORK_US, WorkSlices
 from rtlang.runtime.texts.token_sequence import TokenSequence, append_text
 
+MANY_PARTS = 500
+"""A text of more parts is put together beside the engine thread, whatever they are."""
 TOKEN_US = 0.05
 """Of a token that is given as such."""
 _TOKEN_BYTES = 40  # an integer and its place in a tuple
@@ -40,13 +42,14 @@ class TextNodes:
 
     def start(self, node: Text, before: TokenSequence) -> None:
         """See `Executor.start`."""
-        parts = tuple(self._table.measured(part) if isinstance(part, (Ref, Arg)) else part for part in node.parts)
-        self._slices.do(
-            price_of_text(parts, before),
-            partial(_encoded, node, before, parts, self._host),
-            partial(self._end, node),
-            Work.TOKENIZE,
-        )
+        end = partial(self._end, node)
+        if len(node.parts) > MANY_PARTS:
+            work = partial(_encoded_many, node, before, self._table, self._host)
+            self._slices.do(SMALL_WORK_US + len(node.parts), work, end, Work.TOKENIZE)
+            return
+        parts = known_parts(node, self._table)
+        work = partial(_encoded, node, before, parts, self._host)
+        self._slices.do(price_of_text(parts, before), work, end, Work.TOKENIZE)
 
     def _end(self, node: Text, encoded: TokenSequence | Exception) -> None:
         """A text was encoded."""
@@ -61,6 +64,16 @@ class TextNodes:
     def stop(self, node: Text, *, is_cancelled: bool = False) -> Stopped:
         """See `Executor.stop`. Encoding on another thread goes on, and its result is ignored."""
         return Stopped()
+
+
+def known_parts(node: Text, table: NodeTable) -> tuple[KnownPart, ...]:
+    """The parts of a text whose slots are filled."""
+    return tuple(table.measured(part) if isinstance(part, (Ref, Arg)) else part for part in node.parts)
+
+
+def _encoded_many(node: Text, before: TokenSequence, table: NodeTable, host: Host) -> TokenSequence:
+    """`_encoded` on another thread: what it reads of the table is there until the graph ends."""
+    return _encoded(node, before, known_parts(node, table), host)
 
 
 def _encoded(node: Text, before: TokenSequence, parts: Sequence[KnownPart], host: Host) -> TokenSequence:

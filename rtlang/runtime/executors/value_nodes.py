@@ -20,9 +20,6 @@ from rtlang.runtime.nodes.node_table import NodeTable
 from rtlang.runtime.nodes.work_slices import WorkSlices
 from rtlang.runtime.texts.token_sequence import TokenSequence
 
-ARGUMENT_US = 0.5
-"""Of an argument that is looked up."""
-
 
 class _Called(NamedTuple):
     """A call that waits for its value: when it began, and the bytes of its arguments."""
@@ -55,7 +52,6 @@ class ValueNodes:
     def start(self, node: Apply | Call, before: TokenSequence) -> None:
         """See `Executor.start`."""
         args = [self._table.measured(each) for each in node.args]
-        self._slices.spend(ARGUMENT_US * len(args))
         if isinstance(node, Call):
             self._call(node, args)
             return

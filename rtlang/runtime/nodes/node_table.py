@@ -15,7 +15,7 @@ The order of release and drain:
    first in, first out as well: these generations share what is left, so all of them must be known before the first one starts.
 5. A drain runs ready actions until there are none. What an action releases goes to the end of the queue and never runs inside the action.
    An end outside a drain (an output of the engine, the value of a host call) drains before it returns.
-6. A drain stops after the work of one slice and goes on in a later turn of the engine thread. Until then no other drain runs anything.
+6. A drain stops when the turn of the engine thread is full, and goes on in a later turn. Until then no other drain runs anything.
 7. Nodes that arrive over several turns are drained when all nodes of their submission are there.
 8. When nothing is ready and nothing arrives, a closed graph whose nodes have all ended is finished.
 
@@ -106,6 +106,11 @@ class Waits:
     def is_ready(self) -> bool:
         """Whether an action is ready."""
         return bool(self._ready or self._generations)
+
+    @property
+    def next_node(self) -> Node | None:
+        """The node that the next ready action starts, if it starts one; there must be a ready action."""
+        return (self._ready or self._generations)[0].node
 
     def take(self) -> Callable[[], None]:
         """Remove and return the next ready action; there must be one."""
@@ -309,6 +314,17 @@ class NodeTable:
             except (ValueError, TypeError) as error:  # the outcome of an earlier run
                 raise RequestError(f"node {operand.node_id} has no plain value: {error}") from None
         return Measured(value, found)
+
+    @property
+    def num_items(self) -> int:
+        """Characters and items of the values that are no texts, as far as their sizes were told; values that several nodes share count for
+        each."""
+        return sum(each.size for each in self.measures.values())
+
+    @property
+    def has_losses(self) -> bool:
+        """Whether a node has failed, or was cancelled in whole or in part: `cause_of` finds nothing before that."""
+        return bool(self.errors or self.lost_choices)
 
     @property
     def is_done(self) -> bool:

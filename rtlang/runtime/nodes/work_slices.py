@@ -2,29 +2,35 @@
 
 Nodes that are added in one go, and those of a block, arrive over several turns and start once all are there. Actions that are ready
 together run over several turns, in the same order (`node_table.py`). Between two turns the engine thread serves other graphs and computes a
-step.
+step. All graphs share the work of a turn (`turn_work.py`).
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Protocol, TypeVar
 
 from rtlang.contract.accounts.request_account import Work
-from rtlang.contract.request_graph import Node
+from rtlang.contract.request_graph import Apply, Call, Decide, Generate, Node, Text, num_requests
 from rtlang.runtime.nodes.node_table import Waits
+from rtlang.runtime.process.turn_work import TurnWork
 
-TURN_WORK_US = 3_000.0
-"""Work of one turn in microseconds, as estimated by its price."""
 SMALL_WORK_US = 500.0
 """Work above this price leaves the engine thread."""
-NODES_A_TURN = 200
+STEP_US = 15.0
+"""Of a node that arrives, or of a part of the work to make one."""
 ACTION_US = 30.0
+OPERAND_US = 0.9
+"""Of an operand of a node, once when it arrives and once when it starts."""
+PART_US = 0.2
+"""Likewise, of a part of a text."""
+START_US = 60.0
+"""Of a request that is given to the engine."""
+STARTS_A_TURN = 16
+"""Requests of one node that start in one turn; each copies its prompt."""
 CHAR_US = 0.75
 """Of a character that is encoded."""
 
@@ -51,6 +57,7 @@ class _Arrival:
     num_left: int
     add: Callable[[Sequence[Node]], None]
     then: Callable[[], None]
+    next_node: Node | None = None  # it was made, but not added
 
 
 class WorkSlices:
@@ -64,6 +71,7 @@ class WorkSlices:
         offload: None does all work on this thread.
         check: called before each action; what it raises ends the work.
         worked: called with the seconds of this thread that a turn has taken.
+        turn: the work of the present turn, of this graph and others.
     """
 
     def __init__(
@@ -75,13 +83,14 @@ class WorkSlices:
         offload: Offload | None = None,
         check: Callable[[], None] = lambda: None,
         worked: Callable[[float], None] = lambda seconds: None,
+        turn: TurnWork | None = None,
     ) -> None:
         self._actions, self._on_idle, self._is_ended = actions, on_idle, is_ended
         self._later, self._offload, self._check, self._worked = later, offload, check, worked
         self._arriving: deque[_Arrival] = deque()
         self._is_draining = self._is_continuing = False
-        self._work_us = 0.0
         self._began: float | None = None  # when the running turn began, or was settled last
+        self._turn = TurnWork() if turn is None else turn
 
     @property
     def num_arriving(self) -> int:
@@ -130,30 +139,45 @@ class WorkSlices:
         self._in_turn(self._take_arrivals)
 
     def _take_arrivals(self) -> None:
-        num_steps = sys.maxsize if self._later is None else NODES_A_TURN
         has_arrived = False
-        while self._arriving and num_steps > 0 and not self._is_ended():
+        while self._arriving and not self._is_ended():
             self._check()
             arrival = self._arriving[0]
-            steps = list(islice(arrival.nodes, num_steps))
-            num_steps -= max(1, len(steps))
-            self._work_us += ACTION_US * len(steps)
-            nodes = [node for node in steps if node is not None]
+            nodes = self._next_nodes(arrival)
             arrival.num_left -= len(nodes)
             if nodes:
                 arrival.add(nodes)
-            if arrival.num_left <= 0:
-                self._arriving.popleft()
-                has_arrived = True
-                arrival.then()
+            if arrival.num_left > 0:
+                break
+            self._arriving.popleft()
+            has_arrived = True
+            arrival.then()
         if self._arriving and self._later is not None and not self._is_ended():
             self._later(self._arrive)
         if has_arrived:
             self.drain()
 
+    def _next_nodes(self, arrival: _Arrival) -> list[Node]:
+        """The nodes of an arrival for which the turn has room."""
+        nodes: list[Node] = []
+        while len(nodes) < arrival.num_left:
+            step = next(arrival.nodes) if arrival.next_node is None else arrival.next_node
+            arrival.next_node = None
+            price_us = STEP_US if step is None else STEP_US + price_of_operands(step)
+            if not self._has_room(price_us):
+                arrival.next_node = step
+                break
+            self._turn.spend(price_us)
+            if step is not None:
+                nodes.append(step)
+        return nodes
+
+    def _has_room(self, price_us: float = 0.0) -> bool:
+        return self._later is None or self._turn.has_room(price_us)
+
     def spend(self, price_us: float) -> None:
         """The running action does work of this price."""
-        self._work_us += price_us
+        self._turn.spend(price_us)
 
     def do(
         self,
@@ -188,13 +212,13 @@ class WorkSlices:
 
     def _drain(self) -> None:
         self._is_draining = True
-        self._work_us = 0.0
         while self._actions.is_ready and not self._is_ended():
-            self._work_us += ACTION_US
-            if self._later is not None and self._work_us > TURN_WORK_US:
+            price_us = action_price(self._actions.next_node)
+            if self._later is not None and not self._turn.has_room(price_us):
                 self._is_continuing = True
                 self._later(self._go_on)
                 break
+            self._turn.spend(price_us)
             self._check()
             self._actions.take()()
         self._is_draining = False
@@ -204,3 +228,23 @@ class WorkSlices:
     def _go_on(self) -> None:
         self._is_continuing = False
         self.drain()
+
+
+def action_price(node: Node | None) -> float:
+    """Estimated microseconds of an action, besides what it spends itself: the start of a node, or anything else for None."""
+    if node is None:
+        return ACTION_US
+    num_starts = min(STARTS_A_TURN, num_requests(node)) if isinstance(node, Generate) else 0
+    return ACTION_US + price_of_operands(node) + START_US * num_starts
+
+
+def price_of_operands(node: Node) -> float:
+    """Estimated microseconds of the operands of a node that are looked at one by one, and of the parts of a text."""
+    match node:
+        case Apply() | Call():
+            return OPERAND_US * len(node.args)
+        case Text():
+            return PART_US * len(node.parts)
+        case Decide():
+            return OPERAND_US * (len(node.of) + len(node.by or ()))
+    return 0.0

@@ -21,6 +21,7 @@ from rtlang.contract.errors import EngineDeadError
 from rtlang.contract.process.current_work import CurrentWork
 from rtlang.contract.process.thread_watch import ThreadWatch
 from rtlang.runtime.process import process_settings
+from rtlang.runtime.process.turn_work import TurnWork
 from rtlang.runtime.process.work_monitor import Stall, WorkMonitor
 
 if TYPE_CHECKING:  # they load torch, which a runtime without a model does not need
@@ -33,7 +34,9 @@ MAX_WAIT_S = 3600.0
 """Maximum time of one wait, in seconds; condition variables cannot wait arbitrarily long."""
 
 MAX_COMMANDS = 64
-"""Commands of one turn: one client that sends many does not hold up the steps of the others, nor their commands: clients take turns."""
+"""Commands of one turn at most: one client that sends many does not hold up the steps of the others. Clients take turns."""
+COMMAND_US = 30.0
+"""Of a command besides the work that it spends itself."""
 
 Command = Callable[[], None]
 _T = TypeVar("_T")
@@ -67,6 +70,9 @@ class EngineLoop:
         watch: times every command and step; for debugging.
         idle_actions: pairs of seconds, in ascending order, and what to do once when nothing was computed for so long.
         on_stall: called on another thread when work holds the engine thread for too long; see `WorkMonitor`.
+
+    Attributes:
+        turn: the work of requests in the present turn. A turn that is full runs no more commands; used on the engine thread only.
     """
 
     def __init__(
@@ -88,7 +94,8 @@ class EngineLoop:
         self._make_engine, self._on_break, self._on_end = make_engine, on_break, on_end
         self._on_step, self._on_stall = on_step, on_stall
         self._commands: dict[Hashable, deque[Command]] = {}  # by client, the next one first; no empty queues
-        self._later: deque[Command] = deque()  # for the next turn; used on the engine thread only
+        self._later: dict[Hashable, deque[Command]] = {}  # likewise, put off; used on the engine thread only
+        self.turn = TurnWork()
         self._timers: list[tuple[float, int, Timer]] = []
         self._num_timers = self._num_cancelled = 0
         self._condition = threading.Condition()
@@ -186,9 +193,9 @@ class EngineLoop:
         heapq.heappush(self._timers, (when, self._num_timers, timer))
         return timer
 
-    def call_later_turn(self, command: Command) -> None:
-        """Run a command in the next turn, after a step. Call on the engine thread only."""
-        self._later.append(command)
+    def call_later_turn(self, command: Command, client: Hashable = "") -> None:
+        """Run a command in a later turn, after a step. Those of one client run in order; clients take turns. On the engine thread only."""
+        self._later.setdefault(client, deque()).append(command)
 
     def wake(self) -> None:
         """Wake the engine thread to check for work. Callable from any thread."""
@@ -274,15 +281,18 @@ class EngineLoop:
                 self._condition.wait(timeout)
             self._is_woken = False
             is_stopping = self._is_stopping
-            num_later = len(self._later)
         work.begin_turn()
+        self.turn.begin()
+        self._run_put_off()
         num_commands = 0
-        while (is_stopping or num_commands < MAX_COMMANDS) and (posted := self._next_command()) is not None:
+        while is_stopping or not num_commands or (num_commands < MAX_COMMANDS and self.turn.has_room(COMMAND_US)):
+            posted = self._next_command()
+            if posted is None:
+                break
             num_commands += 1
+            self.turn.spend(COMMAND_US)
             work.begin(0)
             self._call(posted)
-        for _ in range(num_later):
-            self._call(self._later.popleft())
         now = self.clock()
         while self._timers and self._timers[0][0] <= now:
             timer = heapq.heappop(self._timers)[-1]
@@ -299,6 +309,19 @@ class EngineLoop:
         else:
             self._call(partial(self._step, engine, now))
         return True
+
+    def _run_put_off(self) -> None:
+        """Run what earlier turns have put off, a command of each client in turn, until this turn is full."""
+        waiting, self._later = self._later, {}
+        while waiting and self.turn.has_room():
+            client = next(iter(waiting))
+            queue = waiting.pop(client)
+            self._call(queue.popleft())
+            if queue:
+                waiting[client] = queue
+        for client, queue in self._later.items():  # put off again
+            waiting.setdefault(client, deque()).extend(queue)
+        self._later = waiting
 
     def _act_if_idle(self, engine: Engine) -> None:
         done = self._num_idle_actions

@@ -16,7 +16,9 @@ def test_both_doors_give_the_tokens_of_the_engine_without_a_model() -> None:
     text = "".join(PIECES[:5])
     with ServerProcess("--rate", "200", command=(MODULE,)) as server:
         body = json.dumps({"prompt": [1, 2, 3], "max_tokens": 5, "ignore_eos": True}).encode()
-        request = urllib.request.Request(server.http_url + "/v1/completions", body, {"Content-Type": "application/json"})
+        request = urllib.request.Request(
+            server.http_url + "/v1/completions", body, {"Content-Type": "application/json"}
+        )
         with urllib.request.urlopen(request, timeout=30.0) as answer:
             found = json.load(answer)
         assert (found["model"], found["choices"][0]["text"]) == ("null", text)

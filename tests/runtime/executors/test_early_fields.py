@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 import rtlang as rt
 from rtlang.contract.request_graph import Apply, Const, Ref
-from rtlang.runtime.executors.early_fields import EarlyFields
+from rtlang.runtime.executors.early_fields import MAX_READ_CHARS, EarlyFields, early_value
 
 GENERATION, PARSE = 1, 2
 TEXT = (GENERATION, 0)
@@ -95,17 +95,43 @@ def test_each_field_is_given_once_and_as_the_whole_text_says() -> None:
                 reader = add_reader(early, 1000 * (number + 1), path)
                 expected[reader], readers[reader] = value, path
             if early.is_read(TEXT):
-                for reader, value in early.read(TEXT, text[:end]):
-                    if reader in readers:
+                for field in early.read(TEXT, text[:end]):
+                    for reader in readers.keys() & field.readers:
                         assert reader not in given
-                        assert is_settled(text[:end], readers[reader], value.value)
-                        given[reader] = value.value
-                    num_early += 1
+                        given[reader] = early_value(field).value
+                        assert is_settled(text[:end], readers[reader], given[reader])
+                    num_early += len(field.readers)
         assert missing not in given
         assert all(repr(expected[reader]) == repr(value) for reader, value in given.items())
         early.forget(GENERATION)
         assert not early.is_read(TEXT)
     assert num_early > 500
+
+
+def test_a_field_that_many_nodes_read_is_found_once() -> None:
+    early = EarlyFields()
+    early.add(Apply(PARSE, "parse_json", (Ref(GENERATION),)))
+    for reader in range(1_000):
+        early.add(Apply(10 + reader, "field", (Ref(PARSE), Const("a"))))
+    early.add(Apply(5_000, "field", (Ref(PARSE), Const("b"))))
+    (found,) = early.read(TEXT, '{"a": [1, 2], "b"')
+    assert (found.readers, found.json) == (list(range(10, 1_010)), "[1, 2]")
+    assert early.read(TEXT, '{"a": [1, 2], "b": "x"') == [([5_000], '"x"')]
+    early.add(Apply(5_001, "field", (Ref(PARSE), Const("a"))))
+    assert early.read(TEXT, '{"a": [1, 2], "b": "x"') == [([5_001], "[1, 2]")]
+    assert not early.is_read(TEXT)
+
+
+def test_a_long_text_that_is_read_late_is_caught_up_with_in_parts() -> None:
+    early = EarlyFields()
+    early.add(Apply(PARSE, "parse_json", (Ref(GENERATION),)))
+    early.add(Apply(10, "field", (Ref(PARSE), Const("b"))))
+    text = '{"a": "' + "x" * 3 * MAX_READ_CHARS + '", "b": 1}'
+    found, num_reads = [], 0
+    while not found:
+        assert 0 < early.num_unread(TEXT, text) <= MAX_READ_CHARS
+        found, num_reads = early.read(TEXT, text), num_reads + 1
+    assert (found, num_reads) == ([([10], "1")], 4)
 
 
 def test_only_fields_of_parsed_texts_are_read() -> None:

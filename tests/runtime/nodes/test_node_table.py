@@ -16,10 +16,12 @@ from rtlang.contract.request_graph import Apply, Arg, Call, Const, Generate, Nod
 from rtlang.runtime.nodes import node_table
 from rtlang.runtime.nodes.node_table import NodeTable, Waits, named_values
 from rtlang.runtime.nodes.slots import CANCELLED, Slot
-from rtlang.runtime.nodes.work_slices import ACTION_US, NODES_A_TURN, TURN_WORK_US, WorkSlices
+from rtlang.runtime.nodes.work_slices import ACTION_US, STEP_US, WorkSlices
+from rtlang.runtime.process.turn_work import TURN_WORK_US, TurnWork
 from rtlang.runtime.texts.token_sequence import TokenSequence
 
 TURN_WORK = int(TURN_WORK_US / ACTION_US)
+NODES_A_TURN = int(TURN_WORK_US / STEP_US)
 
 
 def text(node_id: int, parent: int | None = None) -> Text:
@@ -39,10 +41,16 @@ class World:
         self.later: deque[Callable[[], None]] = deque()
         self.num_idle = 0
         later = self.later.append if is_sliced else None
-        self.slices = WorkSlices(self.table.waits, self.idle, lambda: self.table.is_over, later)
+        self.work = TurnWork()
+        self.slices = WorkSlices(self.table.waits, self.idle, lambda: self.table.is_over, later, turn=self.work)
 
     def idle(self) -> None:
         self.num_idle += 1
+
+    def turn(self) -> None:
+        """What was put off runs in the next turn."""
+        self.work.begin()
+        self.later.popleft()()
 
     def add(self, *nodes: Node) -> None:
         for node in nodes:
@@ -137,7 +145,7 @@ def test_6_a_drain_goes_on_in_a_later_turn_and_no_other_drain_runs_before() -> N
         world.wait(str(number), [])
     assert len(world.drain()) == TURN_WORK
     assert world.drain() == []
-    world.later.popleft()()
+    world.turn()
     assert world.done == [str(number) for number in range(TURN_WORK + 2)]
 
 
@@ -152,7 +160,7 @@ def test_7_nodes_of_a_submission_start_when_all_of_them_are_there() -> None:
     nodes = [text(number) for number in range(NODES_A_TURN + 1)]
     world.slices.add_later(iter(nodes), len(nodes), add, lambda: None)
     assert world.done == []
-    world.later.popleft()()
+    world.turn()
     assert world.done[0] == "0"
 
 
@@ -163,7 +171,7 @@ def test_8_the_graph_is_idle_when_nothing_is_ready_and_nothing_arrives() -> None
         world.wait(str(number), [])
     world.drain()
     assert world.num_idle == 0
-    world.later.popleft()()
+    world.turn()
     assert world.num_idle == 1
     assert not world.table.is_done
     world.table.end(text(0), TokenSequence())

@@ -11,6 +11,7 @@ import pytest
 from rtlang.contract.errors import EngineDeadError
 from rtlang.contract.process.current_work import CurrentWork
 from rtlang.runtime.process.loop import EngineLoop
+from rtlang.runtime.process.turn_work import MOST_TURN_US, TURN_WORK_US
 
 LIMIT_S = 30.0
 
@@ -211,3 +212,60 @@ def test_a_timer_in_the_far_future_is_waited_for_in_parts(far: float) -> None:
     assert heard.wait(LIMIT_S)
     world.loop.stop()
     assert world.ends == [None]
+
+
+def test_what_is_put_off_takes_turns_between_clients_and_fills_each_turn_only() -> None:
+    world = Loop(FakeEngine(num_steps=10**6))
+    seen: list[str] = []
+    turns: list[float] = []
+    loop, begin = world.loop, world.loop.turn.begin
+    has_ended = threading.Event()
+
+    def note_turn() -> None:
+        turns.append(loop.turn.spent_us)
+        begin()
+
+    def work(client: str, number: int) -> None:
+        loop.turn.spend(TURN_WORK_US / 3)
+        seen.append(client)
+        if number:
+            loop.call_later_turn(lambda: work(client, number - 1), client)
+        elif client == "few":
+            has_ended.set()
+
+    def start() -> None:
+        loop.turn.begin = note_turn  # type: ignore[method-assign]
+        for _ in range(50):
+            loop.call_later_turn(lambda: work("many", 1_000), "many")
+        loop.call_later_turn(lambda: work("few", 20), "few")
+
+    loop.post(start)
+    assert has_ended.wait(LIMIT_S)
+    loop.stop()
+    first = seen[: len(seen) - seen[::-1].index("few")]
+    assert first.count("few") == 21
+    assert first.count("many") <= 3 * 22, "each turn has room for three"
+    assert max(turns) <= MOST_TURN_US
+
+
+def test_a_full_turn_runs_one_command_and_no_more() -> None:
+    engine = FakeEngine(num_steps=10**6)
+    world = Loop(engine)
+    steps: list[int] = []
+    has_ended, may_begin = threading.Event(), threading.Event()
+
+    def work() -> None:
+        world.loop.turn.spend(MOST_TURN_US)
+        steps.append(engine.num_steps)
+
+    def wait() -> None:
+        assert may_begin.wait(LIMIT_S)
+
+    world.loop.post(wait)
+    for _ in range(10):
+        world.loop.post(work)
+    world.loop.post(has_ended.set)
+    may_begin.set()
+    assert has_ended.wait(LIMIT_S)
+    world.loop.stop()
+    assert len(set(steps)) == 10, "a step follows each of them"
