@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,8 @@ from rtlang.contract.errors import OverloadError
 from rtlang.work.fair_executor import FairExecutor, is_unwanted, shared_limits, start_timer
 from rtlang.work.fair_queue import Owner, QueueLimits
 from rtlang.work.work_account import RequestWork, WorkAccount, WorkKind, request_work
+
+ROOT = Path(__file__).parents[2]
 
 
 def wait_for(release: threading.Event, begun: threading.Event) -> bool:
@@ -199,3 +203,19 @@ def test_a_timer_fires_unless_it_is_cancelled() -> None:
     never.cancel()
     start_timer(0, fired.set)
     assert fired.wait(60)
+
+
+POOLS = {"to_thread", "run_in_executor", "ThreadPoolExecutor", "ProcessPoolExecutor"}
+"""Pools that take work first come, first served."""
+OF_REQUESTS = ("cache", "contract", "engine", "fleet", "model", "protocol", "runtime", "serve", "work")
+
+
+@pytest.mark.parametrize("part", OF_REQUESTS)
+def test_work_of_requests_runs_on_no_other_pool(part: str) -> None:
+    found = []
+    for path in sorted((ROOT / "rtlang" / part).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            name = getattr(node, "attr", None) or getattr(node, "id", None) or getattr(node, "name", None)
+            if name in POOLS:
+                found.append(f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)} uses {name}")
+    assert found == []

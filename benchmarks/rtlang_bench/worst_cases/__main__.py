@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -49,6 +50,9 @@ def worst_cases_command(
     ] = "",
     case: Annotated[int | None, typer.Option(help="Repeat this case alone.")] = None,
     in_process: Annotated[bool, typer.Option(help="Attack a runtime in this process.")] = False,
+    minutes: Annotated[
+        float, typer.Option(help="No case begins later; a fifth as long for the worst cases alone.")
+    ] = 20.0,
     alone: Annotated[bool, typer.Option(help="Repeat the worst cases alone.")] = True,
     model: Annotated[str, typer.Option(help="The model that is served.")] = EMBEDDED_MODEL,
     json_file: Annotated[
@@ -68,10 +72,10 @@ def worst_cases_command(
             )
         run = attack_in_process if in_process else _attack_server
         with progress() as tell:
-            if case is not None:
-                observed, baseline = run(model, seed, [case], 1, tell)
-            else:
-                observed, baseline = run(model, seed, list(numbers(cases, first, only)), WIDTH, tell)
+            chosen = [case] if case is not None else list(numbers(cases, first, only))
+            until = time.monotonic() + 60 * minutes
+            observed, baseline = run(model, seed, chosen, 1 if case is not None else WIDTH, tell, until)
+            is_late = time.monotonic() > until
             records = _noted(observed)
             found = list(
                 figures(
@@ -83,9 +87,11 @@ def worst_cases_command(
                     restarts=observed.restarts,
                 )
             )
+            if is_late:
+                found.append(Figure("cases", len(records), "==", len(chosen), "", f"the {minutes:g} minutes are over"))
             _show(records, observed.measurements, baseline, found)
             if alone and case is None:
-                _repeat_alone(run, model, seed, records, tell)
+                _repeat_alone(run, model, seed, records, tell, time.monotonic() + 60 * minutes / 5)
                 for line in worst_lines(records):
                     typer.echo(line)
         write_json(
@@ -95,16 +101,18 @@ def worst_cases_command(
             raise CommandError(f"bounds are missed: {', '.join(missed)}")
 
 
-def _attack_server(model: str, seed: int, chosen: Sequence[int], width: int, tell: Tell) -> tuple[Observed, Baseline]:
-    """Attack a server; one that was ended is followed by another, which goes on with the next case."""
+def _attack_server(
+    model: str, seed: int, chosen: Sequence[int], width: int, tell: Tell, until: float
+) -> tuple[Observed, Baseline]:
+    """Attack a server; one that was ended is followed by another, which goes on with the next case. No case begins after `until`."""
     observed, baseline, left = Observed(), None, list(chosen)
     for _ in range(MAX_SERVERS):
         with session(model, observed) as found:
             baseline = baseline or found.baseline
             tell(str(found.baseline))
-            found.attack(seed, width, left, tell)
+            found.attack(seed, width, left, tell, until)
         left = [number for number in left if number not in observed.records]
-        if not left:
+        if not left or time.monotonic() > until:
             break
     assert baseline is not None
     return observed, baseline
@@ -118,14 +126,19 @@ def _noted(observed: Observed) -> list[CaseRecord]:
 
 
 def _repeat_alone(
-    run: Callable[..., tuple[Observed, Baseline]], model: str, seed: int, records: list[CaseRecord], tell: Tell
+    run: Callable[..., tuple[Observed, Baseline]],
+    model: str,
+    seed: int,
+    records: list[CaseRecord],
+    tell: Tell,
+    until: float,
 ) -> None:
     """Repeat the worst cases by each measure one after the other, on one server."""
     chosen = {record.number: record for measure in MEASURES for record in worst_cases(records, measure)}
     if not chosen:
         return
     tell(f"{len(chosen)} cases alone")
-    observed, _ = run(model, seed, sorted(chosen), 1, tell)
+    observed, _ = run(model, seed, sorted(chosen), 1, tell, until)
     for repeated in _noted(observed):
         chosen[repeated.number].alone = repeated.worst
 

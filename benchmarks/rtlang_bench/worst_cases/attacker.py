@@ -1,14 +1,16 @@
 """Sends cases to a server. Run as a process of its own, so that its work does not show in what the canaries measure:
 
-    python -m rtlang_bench.worst_cases.attacker URL SEED WIDTH NUMBER...
+    python -m rtlang_bench.worst_cases.attacker URL SEED WIDTH UNTIL NUMBER...
 
 with the key in RTLANG_ATTACKER_KEY. For each case it prints a line of JSON when it begins and when it has ended, with the time of
-`time.monotonic`. Cases run `WIDTH` at a time, so that most of 10,000 take no time of their own.
+`time.monotonic`, which is also that of UNTIL: no case begins later. Cases run `WIDTH` at a time, so that most of 10,000 take no time of
+their own.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import threading
@@ -33,9 +35,11 @@ class Attack:
         self._url, self._key, self._seed, self._tell = url, key, seed, tell
         self._cases: Iterator[int] = iter(cases)
         self._lock = threading.Lock()
+        self._until = math.inf
 
-    def run(self, width: int) -> None:
-        """Send all cases, `width` at a time."""
+    def run(self, width: int, until: float = math.inf) -> None:
+        """Send the cases, `width` at a time; none begins after `until`."""
+        self._until = until
         threads = [threading.Thread(target=self._work) for _ in range(width)]
         for each in threads:
             each.start()
@@ -46,7 +50,7 @@ class Attack:
         while True:
             with self._lock:
                 number = next(self._cases, None)
-            if number is None:
+            if number is None or time.monotonic() > self._until:
                 return
             case = make_case(self._seed, number)
             self._say(case=number, begun=time.monotonic(), name=f"{case.kind}:{case.name}")
@@ -65,9 +69,10 @@ def _print(fields: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def main(url: str, seed: str, width: str, *numbers: str) -> None:
+def main(url: str, seed: str, width: str, until: str, *numbers: str) -> None:
     """Carry out the cases."""
-    Attack(url, os.environ[KEY_VARIABLE], int(seed), map(int, numbers), _print).run(int(width))
+    attack = Attack(url, os.environ[KEY_VARIABLE], int(seed), map(int, numbers), _print)
+    attack.run(int(width), float(until))
 
 
 if __name__ == "__main__":

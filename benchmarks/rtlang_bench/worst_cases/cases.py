@@ -46,6 +46,27 @@ def _tokenizations() -> tuple[HttpRequest, ...]:
     return (post("/tokenize", {"prompt": "The red fox sleeps. " * (_MEGABYTE // 20)}),) * 24
 
 
+def _votes() -> tuple[HttpRequest | Frames, ...]:
+    """Votes of 4,000 operands that depend on one call, answered late, and of 4,000 constants."""
+    draft = GraphDraft(Draws(Random(0)))
+    called = draft.add("call", function="f", args=[])
+    kinds: list[dict[str, object]] = [{"ref": called}, {"value": 1}]
+    for operand in kinds:
+        parts = [{"ref": draft.add("apply", function="list", args=[operand])} for _ in range(4_000)]
+        for how in ("vote", "first"):
+            draft.add("decide", how=how, of=parts, name=f"{how}{draft.next_id}")
+        draft.add("decide", how="best", of=parts, by=[{"value": number % 7} for number in range(4_000)], name="best")
+    return (Frames("rtlang.v1.msgpack", (open_program(1, draft),), 5),)
+
+
+def _graphs() -> tuple[HttpRequest | Frames, ...]:
+    """Two hundred graphs of two thousand small functions each, at once."""
+    draft = GraphDraft(Draws(Random(0)))
+    for number in range(2_000):
+        draft.add("apply", function="add", args=[{"value": number}, {"value": 1}])
+    return (Frames("rtlang.v1.msgpack", tuple(open_program(stream, draft) for stream in range(1, 201))),)
+
+
 def _readers() -> tuple[HttpRequest, ...]:
     """Two hundred readers of the feed of snapshots."""
     return (HttpRequest("GET", "/v1/engine/snapshot/stream?interval_ms=100", leaves_after=200_000),) * 200
@@ -56,7 +77,7 @@ def _too_long() -> tuple[HttpRequest, ...]:
     return (HttpRequest("POST", "/v1/chat/completions", b" " * (2 * BODY_BYTES)),) * 4
 
 
-ISSUE: dict[str, Callable[[], tuple[HttpRequest, ...]]] = {
+ISSUE: dict[str, Callable[[], tuple[HttpRequest | Frames, ...]]] = {
     "list-200": lambda: _references(200),
     "list-1000": lambda: _references(1_000),
     "format": _format,
@@ -64,6 +85,8 @@ ISSUE: dict[str, Callable[[], tuple[HttpRequest, ...]]] = {
     "tokenizations": _tokenizations,
     "readers": _readers,
     "too-long": _too_long,
+    "votes": _votes,
+    "graphs": _graphs,
 }
 """Cases that once held up others, by name; they have the first numbers."""
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +43,10 @@ def attack_in_process(
     cases: Sequence[int],
     width: int,
     tell: Callable[[str], None],
+    until: float = math.inf,
     calibrates_s: float = _CALIBRATE_S,
 ) -> tuple[Observed, Baseline]:
-    """Run the graphs of the cases, `width` at a time; requests that are no graphs are left out."""
+    """Run the graphs of the cases, `width` at a time; requests that are no graphs are left out, and no case begins after `until`."""
     observed = Observed()
     with rtlang.Runtime(model, grammar_cache_bytes=16 << 20, num_pages=1024) as runtime:
         watch = _Watch(runtime, observed)
@@ -52,7 +55,7 @@ def attack_in_process(
             baseline = baseline_of(observed.measurements, _resident_bytes())
             observed.measurements.clear()
             tell(str(baseline))
-            chosen = iter(cases)
+            chosen = takewhile(lambda number: time.monotonic() <= until, cases)
             lock = threading.Lock()
             threads = [
                 threading.Thread(target=_work, args=(runtime, seed, chosen, lock, observed, tell)) for _ in range(width)
@@ -161,7 +164,7 @@ class _Watch:
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=each, daemon=True)
-            for each in (self._stream, self._schemas, self._tokenizations, self._memory, self._stalls)
+            for each in (self._stream, self._schemas, self._tokens, self._tokenizations, self._memory, self._stalls)
         ]
 
     def __enter__(self) -> _Watch:
@@ -218,6 +221,16 @@ class _Watch:
             )
             has_ended = probe.wait(_LIMIT_S)
             self._tell("schema", begun, probe.error if has_ended else "no end")
+            if self._stop.wait(_PAUSE_S):
+                return
+
+    def _tokens(self) -> None:
+        principal = rtlang.Principal("bystander")
+        for number in itertools.count():
+            begun = time.monotonic()
+            probe = Recorder().submit(self._runtime, generation(f"{number}: ", max_tokens=8), principal=principal)
+            has_ended = probe.wait(_LIMIT_S)
+            self._tell("tokens", begun, probe.error if has_ended else "no end")
             if self._stop.wait(_PAUSE_S):
                 return
 

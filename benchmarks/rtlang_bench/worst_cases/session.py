@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 import re
 import secrets
@@ -166,9 +167,11 @@ class Session:
             found = Measurement(**json.loads(line))
             (self._observed.measurements if self._has_begun else self._early).append(found)
 
-    def attack(self, seed: int, width: int, numbers: Sequence[int], tell: Callable[[str], None]) -> None:
-        """Send cases, `width` at a time; returns when they have ended, or when the server was ended."""
-        args = (self.server.url, str(seed), str(width), *map(str, numbers))
+    def attack(
+        self, seed: int, width: int, numbers: Sequence[int], tell: Callable[[str], None], until: float = math.inf
+    ) -> None:
+        """Send cases, `width` at a time; returns when they have ended, or when the server was ended. None begins after `until`."""
+        args = (self.server.url, str(seed), str(width), str(until), *map(str, numbers))
         with self._process(attacker, attacker.KEY_VARIABLE, self._attacker_key, *args) as process:
             assert process.stdout is not None
             for line in process.stdout:
@@ -202,9 +205,11 @@ class Session:
             now = time.monotonic()
             if now - last_look > 0.5:
                 last_look, pids = now, self.server.processes()
-                if engines := self.engine_pids():
+                engines = self.engine_pids()
+                if engines:
                     self._observed.restarts += len(self._engines - engines)
                     self._engines = engines
+                pids = [pids[0], *engines] if pids else []  # without processes that compile code once on a machine
             lines = self.server.lines
             self._note_holds(lines[num_lines:], now)
             num_lines = len(lines)

@@ -22,3 +22,5 @@ def test_each_case_is_told_at_its_beginning_and_its_end(monkeypatch: pytest.Monk
     assert sorted(ended) == list(range(7, 19))
     assert ended[9]["ends"] == ["hang", "value"]
     assert ended[9]["wrong"] == ["hang"]
+    Attack("ws://x", "key", 1, range(7, 19), told.clear() or told.append).run(3, until=0.0)
+    assert told == [], "no case begins later"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """The attacks that were asked for; case 8 is the worst."""
     calls: list[tuple[Any, ...]] = []
 
-    def attack(model: str, seed: int, chosen: list[int], width: int, tell: Any) -> Any:
+    def attack(model: str, seed: int, chosen: list[int], width: int, tell: Any, until: float) -> Any:
         calls.append((seed, chosen, width))
+        chosen = chosen if until > time.monotonic() else chosen[:1]
         records = {number: CaseRecord(number, "node:map", number, number + 1, ("value",)) for number in chosen}
         gaps = [Measurement("stream", 8.0, 8.9)] if 8 in records else []
         return Observed(records, PROBES + gaps), Baseline({}, 0)
@@ -42,6 +44,13 @@ def test_the_worst_cases_are_repeated_alone_and_a_missed_bound_is_an_exit_code(
     assert result.stderr.endswith("error: bounds are missed: longest_gap\n")
     assert "900 ms, alone 900 ms: case 8 node:map: value" in result.stdout
     assert len(json.loads(path.read_text())["cases"]) == 4
+
+
+def test_a_run_that_is_late_tells_how_many_cases_it_has_tried(asked: list[tuple[Any, ...]]) -> None:
+    result = CliRunner().invoke(command.app, ["--cases", "4", "--first", "9", "--minutes", "0"])
+    assert result.exit_code == 1
+    assert "cases: 1, bound == 4, MISSED (the 0 minutes are over)" in result.stdout
+    assert result.stderr.endswith("error: bounds are missed: cases\n")
 
 
 def test_one_case_can_be_repeated(asked: list[tuple[Any, ...]]) -> None:
