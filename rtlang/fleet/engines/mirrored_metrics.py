@@ -120,7 +120,12 @@ def _continued(lines: tuple[list[str], list[str]], before: _Values) -> tuple[lis
     for name, value in before.items():
         if name in values or name.partition("{")[0] == family:
             values[name] = values.get(name, 0.0) + value
-    return comments, [f"{name} {floatToGoString(value)}\n" for name, value in values.items()]
+    return comments, [f"{name} {_shown(value)}\n" for name, value in values.items()]
+
+
+def _shown(value: float) -> str:
+    """A value in the text format."""
+    return str(floatToGoString(value))  # type: ignore[no-untyped-call]
 
 
 def _labelled(sample: str, replica: str) -> str:

@@ -179,6 +179,10 @@ class WorkSlices:
         """The running action does work of this price."""
         self._turn.spend(price_us)
 
+    def is_small(self, price_us: float) -> bool:
+        """Whether `do` does work of this price on the engine thread."""
+        return self._offload is None or price_us <= SMALL_WORK_US
+
     def do(
         self,
         price_us: float,
@@ -194,7 +198,7 @@ class WorkSlices:
             then: called with the result of `work`, or its exception, now or later, unless the graph ends before that.
             kind: what the time of another thread is counted as.
         """
-        if self._offload is not None and price_us > SMALL_WORK_US:
+        if self._offload is not None and not self.is_small(price_us):
             self._offload(int(price_us), work, then, kind)
             return
         self.spend(price_us)
