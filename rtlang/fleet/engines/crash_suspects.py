@@ -105,6 +105,11 @@ class CrashSuspects:
         """The suspects that no engine has."""
         return [graph_id for group in self.waiting for graph_id in group]
 
+    def add(self, graph_id: int) -> None:
+        """A new graph is a suspect, because the same one was a culprit before: one crash is enough now."""
+        self._suspect({graph_id}, ())
+        self._num_needed[graph_id] = MAX_PIECES
+
     def note_opened(self, graph_id: int, now: float) -> None:
         """A graph was opened on an engine."""
         self._opened_at[graph_id] = now

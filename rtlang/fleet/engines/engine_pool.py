@@ -221,10 +221,18 @@ class EnginePool:
 
     # -- graphs
 
-    def add(self, graph_id: int, now: float, deadline: float | None = None) -> list[Order]:
-        """Add a graph; it waits if no engine takes graphs."""
+    def add(self, graph_id: int, now: float, deadline: float | None = None, *, is_suspect: bool = False) -> list[Order]:
+        """Add a graph; it waits if no engine takes graphs.
+
+        Args:
+            is_suspect: whether it waits for an engine of its own, and fails if it crashes that.
+        """
         graph = self.graphs[graph_id] = PooledGraph(graph_id, deadline)
-        self._place(graph, now)
+        if is_suspect:
+            self._suspects.add(graph_id)
+            self._probe_next(now)
+        else:
+            self._place(graph, now)
         return self._taken_orders()
 
     def note_output(self, graph_id: int, now: float) -> list[Order]:

@@ -29,6 +29,7 @@ from rtlang.contract.service.cache_service import CacheService
 from rtlang.contract.service.snapshot import EngineSnapshot, read_snapshot
 from rtlang.contract.service.target import Listener, check_run
 from rtlang.fleet.engines.crash_suspects import Death
+from rtlang.fleet.engines.culprits import Culprits
 from rtlang.fleet.engines.engine_end import EngineEnd
 from rtlang.fleet.engines.engine_link import CALL_TIMEOUT_S, EngineLink, EngineState, ask_all, ask_any
 from rtlang.fleet.engines.engine_pool import CancelGraph, EndReason, EnginePool, FailGraph, GraphMoved, OpenGraph, Order
@@ -101,6 +102,7 @@ class EngineTarget:
         self.end_reason, self.was_stopped = "the engine has stopped", False
         self._has_settings = False  # `process_settings` are set, for short pauses of this process's threads
         self._last_end = EngineEnd()
+        self._culprits = Culprits()
         self._is_closing = threading.Event()
         self._is_started = threading.Event()
         with self._lock:
@@ -194,12 +196,13 @@ class EngineTarget:
         graph_id = next(self._graph_ids)
         run = EngineRun(self, graph_id, graph, checks, listener, share, options, max_model_len=self.max_model_len)
         self._balancer.accept(run, options.inputs)
+        is_suspect = self._culprits.has(run, time.monotonic())
         with self._lock:
             if not self.is_alive:
                 self._forget(run)
                 raise EngineDeadError("it was closed" if self._is_closing.is_set() else self.end_reason)
             self._runs[run.graph_id] = run
-            self._carry_out(self._pool.add(run.graph_id, time.monotonic(), run.options.deadline))
+            self._carry_out(self._pool.add(run.graph_id, time.monotonic(), run.options.deadline, is_suspect=is_suspect))
         return run
 
     def send(
@@ -429,6 +432,7 @@ class EngineTarget:
                 event = "the graph held a thread of its engine, and the engine was replaced"
             case EndReason.CRASHES:
                 event = f"its engine's process {self._last_end.event}, again while it worked on this graph"
+        self._culprits.note(run, time.monotonic())
         fault = InternalError.made(event)
         logger.error("internal error %s: graph %d: %s: %s", fault.id, run.graph_id, event, self._last_end)
         return fault

@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 import pytest
 
-from rtlang.fleet.engines.crash_suspects import CRASH, FATAL_STRIKES, PROBE_WAIT_S, Death
+from rtlang.fleet.engines.crash_suspects import CRASH, FATAL_STRIKES, MAX_PIECES, PROBE_WAIT_S, Death
 from rtlang.fleet.engines.engine_pool import (
     GRACE_S,
     SILENT_S,
@@ -121,7 +121,8 @@ def test_every_graph_is_open_on_one_engine_or_waits_under_random_operations(seed
         )
         if action == "add":
             world.alive.add(next_id)
-            world.carry_out(pool.add(next_id, world.now, world.now + 20.0 if rng.random() < 0.3 else None))
+            deadline = world.now + 20.0 if rng.random() < 0.3 else None
+            world.carry_out(pool.add(next_id, world.now, deadline, is_suspect=rng.random() < 0.1))
             next_id += 1
         elif action == "start" and down:
             name = rng.choice(sorted(down))
@@ -241,6 +242,27 @@ def test_a_graph_that_crashes_steps_after_some_output_is_told_apart_from_its_nei
                 world.carry_out(pool.note_output(graph_id, world.now))
     assert world.failed == {culprit: EndReason.CRASHES}
     assert num_crashes <= most_crashes
+
+
+@pytest.mark.parametrize("has_record", [True, False], ids=["record", "no record"])
+def test_a_graph_that_was_a_culprit_before_has_an_engine_of_its_own_and_one_crash(has_record: bool) -> None:
+    world = World(0)
+    pool = world.pool
+    world.carry_out(pool.add_engine("a", world.now))
+    world.start("a")
+    for graph_id in (1, 2):
+        world.alive.add(graph_id)
+        world.carry_out(pool.add(graph_id, world.now, is_suspect=graph_id == 2))
+    assert not world.is_on("a", 2), "it does not share the engine of another graph"
+    world.alive.remove(1)
+    world.engines["a"].clear()
+    world.carry_out(pool.end(1, world.now))
+    assert world.is_on("a", 2)
+    for _ in range(MAX_PIECES):
+        world.carry_out(pool.note_output(2, world.now))
+    assert not pool.is_open("a"), "it gave as much before"
+    world.kill("a", has_crashed=True, at_work=(2,) if has_record else None)
+    assert world.failed == {2: EndReason.CRASHES}
 
 
 def test_a_suspect_is_alone_on_its_engine_and_the_engine_is_open_again_when_it_gives_something() -> None:
