@@ -22,8 +22,8 @@ class EngineEnd:
     """The end of an engine.
 
     Attributes:
-        has_crashed: whether it failed by itself or ran out of memory; False if its connection was cut, it was killed from outside, or
-            nobody knows.
+        has_crashed: whether it failed by itself or ran out of memory; False if its connection was cut, it was killed or suspended from
+            outside, or nobody knows.
         event: what happened, for clients: without internal text.
         function: where its thread was; empty if that is not known.
         at_work: the stream ids of graphs of which one was worked on; None if that is not known.
@@ -40,14 +40,24 @@ class EngineEnd:
         return f"{self.event} in {self.function}" if self.function else self.event
 
 
-def end_of(code: int | None, record: WorkRecord | None, *, is_silent: bool, num_oom_kills: int) -> EngineEnd:
+def end_of(
+    code: int | None,
+    record: WorkRecord | None,
+    *,
+    is_silent: bool,
+    num_oom_kills: int,
+    was_suspended: bool = False,
+) -> EngineEnd:
     """Describe the end of an engine's process.
 
     Args:
         code: its exit code; None if it has none yet.
         is_silent: whether it was killed because it gave no sign of life.
         num_oom_kills: processes that the kernel killed for memory while it ran.
+        was_suspended: whether it gave no sign of life because somebody suspended it: no graph is to blame.
     """
+    if was_suspended:
+        return EngineEnd(event="was suspended, and gave no sign of life")
     ran_out = code == -signal.SIGKILL and num_oom_kills > 0 and not is_silent
     end = EngineEnd(is_silent or ran_out or code not in NO_CRASH, _event(code, is_silent=is_silent, ran_out=ran_out))
     if record is None:
@@ -73,6 +83,14 @@ def count_oom_kills() -> int:
         found = _OOM_KILLS.search(Path("/proc/vmstat").read_text())
         return 0 if found is None else int(found[1])
     return 0
+
+
+def is_suspended(pid: int | None) -> bool:
+    """Whether somebody has suspended a process of this machine, as with SIGSTOP; False where that is not known."""
+    with suppress(OSError):
+        _, _, fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
+        return fields.split()[:1] == ["T"]
+    return False
 
 
 def _event(code: int | None, *, is_silent: bool, ran_out: bool) -> str:

@@ -26,7 +26,7 @@ from typing import Any, Protocol
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, EngineDeadError, RtlangError, rebuild
 from rtlang.contract.runs.principal import LOCAL, Principal
-from rtlang.fleet.engines.engine_end import EngineEnd, count_oom_kills, end_of
+from rtlang.fleet.engines.engine_end import EngineEnd, count_oom_kills, end_of, is_suspended
 from rtlang.fleet.engines.launcher import EngineHandle, Launcher
 from rtlang.fleet.engines.work_record import StallWatch
 from rtlang.fleet.messages.frames import CONTROL, FrameWriter, Message, call_channel, read_messages
@@ -94,7 +94,7 @@ class _Session:
     def __init__(self, handle: EngineHandle) -> None:
         self.handle = handle
         self.writer = FrameWriter(handle.connection, _made)
-        self.is_ready = self.is_silent = False
+        self.is_ready = self.is_silent = self.was_suspended = False
         self.stall_watch = StallWatch()
         self.held_by: int | None = None
         self.has_answered = False  # since the last ping
@@ -225,7 +225,7 @@ class EngineLink:
         self._look_for_stall(session)
         if time.monotonic() - self.last_beat > stall_timeout_s:
             logger.critical("%s gives no sign of life for %g s and is killed", self.name, stall_timeout_s)
-            session.is_silent = True
+            session.is_silent, session.was_suspended = True, is_suspended(session.handle.pid)
             session.handle.kill()
             return
         session.writer.put({"t": "ping"})
@@ -458,7 +458,13 @@ def ask_all(links: Iterable[EngineLink], method: str, timeout_s: float) -> dict[
 def _end_of(session: _Session, code: int | None) -> EngineEnd:
     num_oom_kills = count_oom_kills() - session.num_oom_kills
     record, held_by = session.handle.record, session.held_by
-    end = end_of(code, record, is_silent=session.is_silent or held_by is not None, num_oom_kills=num_oom_kills)
+    end = end_of(
+        code,
+        record,
+        is_silent=session.is_silent or held_by is not None,
+        num_oom_kills=num_oom_kills,
+        was_suspended=session.was_suspended,
+    )
     if held_by is None:
         return end
     return replace(end, event="was killed, because work for one graph held its thread", held_by=held_by)

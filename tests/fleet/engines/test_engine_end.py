@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
-from rtlang.fleet.engines.engine_end import count_oom_kills, end_of
+from rtlang.fleet.engines.engine_end import count_oom_kills, end_of, is_suspended
+from tests.support.waiting import wait_until
 
 
 @pytest.mark.parametrize(
@@ -32,3 +36,23 @@ def test_an_end_is_a_crash_unless_somebody_else_caused_it(
 
 def test_the_kernel_counts_kills_for_memory() -> None:
     assert count_oom_kills() >= 0
+
+
+def test_an_end_of_a_suspended_process_blames_nobody() -> None:
+    end = end_of(-signal.SIGKILL, None, is_silent=True, num_oom_kills=1, was_suspended=True)
+    assert (end.has_crashed, end.event, end.at_work) == (False, "was suspended, and gave no sign of life", None)
+
+
+def test_a_process_is_suspended_from_sigstop_to_sigcont() -> None:
+    assert not is_suspended(None)
+    assert not is_suspended(os.getpid())
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: is_suspended(process.pid))
+        process.send_signal(signal.SIGCONT)
+        wait_until(lambda: not is_suspended(process.pid))
+    finally:
+        process.kill()
+        process.communicate()
+    assert not is_suspended(process.pid)

@@ -137,6 +137,8 @@ def test_a_graph_may_be_extended_answered_and_ended_while_a_silent_process_is_re
     limit_s, target.stall_timeout_s = target.stall_timeout_s, 0.1
     wait_until(lambda: target.state is EngineState.RESTARTING)
     target.stall_timeout_s = limit_s
+    assert "was suspended" in target._last_end.event
+    assert not target._last_end.has_crashed, "no graph is to blame"
     other.cancel()
     end = cancelled.end()
     assert isinstance(end, GraphFailed)
