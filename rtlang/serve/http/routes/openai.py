@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from rtlang.contract.errors import BudgetError, ConstraintError, GraphError, RtlangError
-from rtlang.contract.events import Event, GraphFailed, NodeFailed, TextDelta
+from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, TextDelta
 from rtlang.contract.runs.principal import Principal
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.contract.service.text_service import text_service_of
@@ -257,9 +257,11 @@ async def _chunk_groups(
         async for events in batches:
             await tokens.load(events)
             encode = partial(encoded_chunks, writer, events)
-            if group := await service.encode(principal, events, encode):
+            group = await service.encode(principal, events, encode)
+            if isinstance(events[-1], GraphFinished):
+                yield [group, *map(_encoded, writer.last_chunks()), DONE]  # at once: each group takes a task
+            elif group:
                 yield (group,)
-    yield [*map(_encoded, writer.last_chunks()), DONE]
 
 
 def encoded_chunks(writer: Writer, events: Sequence[Event]) -> bytes:
