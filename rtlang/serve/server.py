@@ -17,7 +17,7 @@ import signal
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
@@ -36,11 +36,13 @@ from rtlang.protocol.messages import CloseCode
 from rtlang.serve.connection import ServerInfo
 from rtlang.serve.http.app import create_app
 from rtlang.serve.http.errors import error_body
+from rtlang.serve.http.request_middleware import record_of
 from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.network.http_connection import HttpConnection
 from rtlang.serve.network.key_table import KeyTable
 from rtlang.serve.network.socket_counts import SocketCounts
 from rtlang.serve.network.tls import tls_context
+from rtlang.serve.records.request_record import RequestRecords
 from rtlang.serve.service import StreamService
 from rtlang.serve.websocket import StreamSocket
 
@@ -149,7 +151,12 @@ class Server:
             uvicorn.Config(
                 create_app(service),
                 # uvicorn types these two as classes; it calls them.
-                http=cast(Any, functools.partial(HttpConnection, self.config, counts, _error_body)),
+                http=cast(
+                    Any,
+                    functools.partial(
+                        HttpConnection, self.config, counts, functools.partial(_refusal, service.records)
+                    ),
+                ),
                 ws=cast(Any, functools.partial(StreamSocket, service)),
                 lifespan="off",
                 log_config=None,
@@ -249,8 +256,12 @@ def _listening_socket(config: ServeConfig) -> socket.socket:
     return listener
 
 
-def _error_body(status: int, message: str, code: str) -> bytes:
-    return json_bytes(error_body(status, message, code=code))
+def _refusal(
+    records: RequestRecords, scope: Mapping[str, Any] | None, status: int, message: str, code: str
+) -> tuple[bytes, str]:
+    """The body of the answer to a request that is no HTTP or late, and its id; see `http_connection.Refusal`."""
+    request_id = records.refuse_unread(None if scope is None else record_of(scope), status, code)
+    return json_bytes(error_body(status, message, code=code, request_id=request_id)), request_id
 
 
 class _HttpServer(uvicorn.Server):

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 
 from prometheus_client import Metric
 from prometheus_client.exposition import generate_latest
-from prometheus_client.utils import floatToGoString
 
 from rtlang.contract.service.metrics import Metrics
 
@@ -120,12 +119,7 @@ def _continued(lines: tuple[list[str], list[str]], before: _Values) -> tuple[lis
     for name, value in before.items():
         if name in values or name.partition("{")[0] == family:
             values[name] = values.get(name, 0.0) + value
-    return comments, [f"{name} {_shown(value)}\n" for name, value in values.items()]
-
-
-def _shown(value: float) -> str:
-    """A value in the text format."""
-    return str(floatToGoString(value))  # type: ignore[no-untyped-call]
+    return comments, [f"{name} {value!r}\n" for name, value in values.items()]
 
 
 def _labelled(sample: str, replica: str) -> str:

@@ -6,20 +6,21 @@ The id is that of the header `X-Request-Id`, or made, and goes back in the heade
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rtlang.contract.accounts.request_context import RequestContext
-from rtlang.serve.http.sse import CLIENT_CLOSED
-from rtlang.serve.records.request_record import RequestRecords, current_record
+from rtlang.serve.records.request_record import RequestRecord, RequestRecords, current_record
 from rtlang.work.work_account import request_work
 
 REQUEST_ID = "x-request-id"
 UNMATCHED = "unmatched"
 """In place of the template of a path that no route has."""
+_RECORD = "rtlang_record"
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"))
 
 
@@ -40,7 +41,8 @@ class RequestMiddleware:
             await self.app(scope, receive, send)
             return
         record = self.records.begin(_context_of(scope), partial(self._door, scope))
-        status = CLIENT_CLOSED  # unless a response begins
+        scope.setdefault("state", {})[_RECORD] = record
+        status: int | None = None
         id_header = (REQUEST_ID.encode(), record.context.request_id.encode("ascii"))
 
         async def send_with_id(message: Message) -> None:
@@ -56,8 +58,7 @@ class RequestMiddleware:
         finally:
             current_record.reset(tokens[0])
             request_work.reset(tokens[1])
-            record.status = status
-            record.release()
+            record.answer(status)
 
     def _door(self, scope: Scope) -> str:
         """The door of a request that was routed."""
@@ -65,6 +66,12 @@ class RequestMiddleware:
         template = path if path in self._paths else self._templates.get(endpoint) if endpoint else None
         method = scope["method"] if scope["method"] in _METHODS else "OTHER"
         return f"{method} {template or UNMATCHED}"
+
+
+def record_of(scope: Mapping[str, Any]) -> RequestRecord | None:
+    """The record of the HTTP request of a scope; None before the application has it."""
+    record: RequestRecord | None = scope.get("state", {}).get(_RECORD)
+    return record
 
 
 def _context_of(scope: Scope) -> RequestContext:

@@ -23,7 +23,6 @@ from rtlang.serve.json_parts import json_text
 _T = TypeVar("_T")
 
 HEARTBEAT_S = 15.0
-CLIENT_CLOSED = 499  # status of a response that nobody reads, as nginx logs it
 DONE = b"data: [DONE]\n\n"
 _HEARTBEAT = b": \n\n"
 _FIRST_WAIT_S = 2.0  # an error that comes within this time is an error response; later ones are events of the stream

@@ -19,7 +19,7 @@ import array
 import asyncio
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import h11
@@ -37,8 +37,9 @@ MAX_DROPPED_BYTES = 64 << 20
 """Bytes of one connection that are read for the client's sake after its answer."""
 HALF_CLOSED_S = 1.0
 """Seconds in which an answer must end after its client has closed its own side of the connection."""
-ErrorBody = Callable[[int, str, str], bytes]
-"""Makes the body of an error response from its status, message and code."""
+Refusal = Callable[[Mapping[str, Any] | None, int, str, str], tuple[bytes, str]]
+"""Notes a refused request; takes its scope, if the application has it, and the status, message and code of the refusal. Returns the body of
+the response and the id of the request."""
 _REFUSALS = {
     400: ("the request is not valid HTTP/1.1", "bad_request"),
     408: ("the request did not arrive in time", "timeout"),
@@ -50,11 +51,11 @@ _REFUSALS = {
 class HttpConnection(H11Protocol):
     """One connection, until it is closed or upgraded. Created by uvicorn with keyword arguments of its own."""
 
-    def __init__(self, limits: ServeConfig, counts: SocketCounts, error_body: ErrorBody, **kwargs: Any) -> None:
+    def __init__(self, limits: ServeConfig, counts: SocketCounts, refusal: Refusal, **kwargs: Any) -> None:
         # uvicorn copies this state into the scope of each request.
         kwargs["app_state"] = {**kwargs["app_state"], BODY_WRITER: self._body_writer}
         super().__init__(**kwargs)
-        self._limits, self._counts, self._error_body = limits, counts, error_body
+        self._limits, self._counts, self._refusal = limits, counts, refusal
         self._socket: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._phase: str | None = None
@@ -184,14 +185,17 @@ class HttpConnection(H11Protocol):
 
     def _refuse(self, status: int) -> None:
         """Answer instead of the application, if it has not begun to, and close."""
+        scope: Mapping[str, Any] | None = None
         if cast(object, self.cycle) is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True  # the application has nobody to answer
             self.cycle.message_event.set()
+            scope = self.cycle.scope
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             message, code = _REFUSALS.get(status, _REFUSALS[400])
-            body = self._error_body(status, message, code)
+            body, request_id = self._refusal(scope, status, message, code)
             headers = [
                 ("content-type", "application/json"),
+                ("x-request-id", request_id),
                 ("content-length", str(len(body))),
                 ("connection", "close"),
             ]

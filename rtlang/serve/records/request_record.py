@@ -32,6 +32,10 @@ logger = logging.getLogger(REQUEST_LOGGER)
 
 OPEN = "open"
 """The door of streams of WebSockets."""
+UNREAD = "unread"
+"""The door of HTTP requests that were refused before their header was read: they are no HTTP, too long or late."""
+CLIENT_CLOSED = 499
+"""The status of requests whose client has left, as nginx logs it; never sent."""
 _OK = 200
 _PROBES = frozenset(("GET /health", "GET /ready"))  # come every few seconds: no line unless they fail
 _DIGITS = 6
@@ -72,6 +76,19 @@ class RequestRecords:
         record.fail(error, status)
         return record.context.request_id
 
+    def refuse_unread(self, record: RequestRecord | None, status: int, code: str) -> str:
+        """A request is refused before it was read; returns the id of the request.
+
+        Args:
+            record: of the request, if its header was read; its response still holds it open.
+        """
+        given = record is not None
+        record = record or self.begin(RequestContext.of(None, UNREAD))
+        record.status, record.code = status, code
+        if not given:
+            record.release()
+        return record.context.request_id
+
     def begin(self, context: RequestContext, door_of: Callable[[], str] | None = None) -> RequestRecord:
         """A request has come in. Its response holds the record open until `release`.
 
@@ -107,6 +124,18 @@ class RequestRecord:
         self._door_of = door_of
         self._is_identified = self._has_graph = False
         self._num_holds = 1
+
+    def answer(self, status: int | None) -> None:
+        """The response has ended.
+
+        Args:
+            status: None if none had begun: the client has left, unless the request was refused.
+        """
+        if status is not None:
+            self.status = status
+        elif self.status == _OK:
+            self.status = CLIENT_CLOSED
+        self.release()
 
     def identify(self, principal: str | None) -> None:
         """The party is known; None if the request has no valid key."""

@@ -16,7 +16,7 @@ from rtlang.runtime.runtime import Runtime
 from rtlang.serve.network.key_table import entry_of
 from rtlang.serve.server import TokenizerInfo, running_server
 from tests.support.servers.http_client import HttpClient
-from tests.support.servers.serving import serving
+from tests.support.servers.serving import RawSocket, serving
 from tests.support.servers.wire_client import WireClient
 from tests.support.waiting import wait_until
 
@@ -114,6 +114,64 @@ def test_a_refused_request_has_its_id_in_answer_body_and_line(
     line = lines.of(request_id)
     assert (line["principal"], line["status"], line["code"]) == ("bob", status, answer.json["error"]["code"])
     assert "at/all" not in json.dumps(line), "paths of clients are no doors"
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status", "code"),
+    [
+        (b"GARBAGE\r\n\r\n", 400, "bad_request"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nX-A: " + b"a" * 200_000 + b"\r\n\r\n", 431, "header_too_large"),
+    ],
+)
+def test_a_request_that_is_refused_before_it_is_read_has_an_id_and_a_line(
+    url: str, lines: Lines, request_bytes: bytes, status: int, code: str
+) -> None:
+    with RawSocket(url) as raw:
+        raw.socket.sendall(request_bytes)
+        head, _, body = raw.file.read().partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 %d" % status)
+    request_id = json.loads(body)["error"]["request_id"]
+    assert b"x-request-id: " + request_id.encode() in head
+    line = lines.of(request_id)
+    assert (line["door"], line["principal"], line["status"], line["code"]) == ("unread", "-", status, code)
+
+
+def test_a_body_that_is_late_is_told_under_the_id_of_its_request(lines: Lines) -> None:
+    with serving(request_timeout_s=0.2) as server, RawSocket(server.url) as raw:
+        raw.socket.sendall(
+            b"POST /v1/programs HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: late\r\nContent-Length: 9\r\n\r\n"
+        )
+        head, _, body = raw.file.read().partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 408")
+        assert json.loads(body)["error"]["request_id"] == "late"
+        line = lines.of("late")
+        assert (line["door"], line["principal"], line["status"]) == ("POST /v1/programs", "local", 408)
+        assert line["code"] == "timeout"
+
+
+def test_a_client_that_leaves_within_its_body_has_a_line(lines: Lines) -> None:
+    with serving() as server:
+        with RawSocket(server.url) as raw:
+            raw.socket.sendall(
+                b"POST /v1/programs HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: gone\r\nContent-Length: 9\r\n\r\n{"
+            )
+        assert lines.of("gone")["status"] == 499
+
+
+def test_ids_of_clients_cannot_forge_lines_or_fill_them(url: str, lines: Lines) -> None:
+    for forged in ("a\tb", "x" * 129, "é", "a b", ""):
+        answer = HttpClient(url, "bob").get("/version", **{"X-Request-Id": forged})
+        request_id = answer.headers["x-request-id"]
+        assert request_id != forged
+        assert len(request_id) == 32
+        lines.of(request_id)
+    with WireClient(url, headers={"Authorization": "Bearer bob"}) as client:
+        client.greet()
+        context = {"request_id": "a\nb", "traceparent": "00-\n", "tracestate": "x" * 10_000}
+        client.send(t="open", s=1, kind="generate", body={"prompt": "x", "params": {"max_tokens": 1}}, context=context)
+        line = lines.of(client.receive()["request_id"])
+        assert "trace_id" not in line
+        assert len(json.dumps(line)) < 1000
 
 
 def test_a_request_without_a_key_belongs_to_nobody(url: str, lines: Lines) -> None:

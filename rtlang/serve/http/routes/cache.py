@@ -38,12 +38,13 @@ from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError, described_error, response_of
 from rtlang.serve.http.graph_stream import events_of
 from rtlang.serve.http.routes.tokens import text_service
-from rtlang.serve.http.sse import CLIENT_CLOSED, unless_disconnected
+from rtlang.serve.http.sse import unless_disconnected
 from rtlang.serve.http.text_models import served_model
 from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.openai.fields import SALTS, FieldTable, read_bool, read_cache_salt, read_list
 from rtlang.serve.openai.messages import read_messages
 from rtlang.serve.openai.tools import read_tool_request
+from rtlang.serve.records.request_record import CLIENT_CLOSED
 from rtlang.serve.service import StreamService
 from rtlang.work.prices import CALL_S, ITEM_S, NODE_JSON_S
 from rtlang.work.work_account import WorkKind

@@ -27,7 +27,7 @@ from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.direct_events import DirectEvents, DirectWriter
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.graph_stream import GraphStream
-from rtlang.serve.http.sse import CLIENT_CLOSED, DONE, SseResponse, sse_event, sse_text, unless_disconnected
+from rtlang.serve.http.sse import DONE, SseResponse, sse_event, sse_text, unless_disconnected
 from rtlang.serve.http.text_models import (
     TokenTexts,
     model_names,
@@ -39,7 +39,7 @@ from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.openai.chat import ChatRequest, ChatWriter
 from rtlang.serve.openai.completions import CompletionRequest, CompletionWriter, echo_texts, read_completion
 from rtlang.serve.openai.shapes import Asked, Heading
-from rtlang.serve.records.request_record import request_id
+from rtlang.serve.records.request_record import CLIENT_CLOSED, request_id
 from rtlang.serve.service import StreamService
 from rtlang.work.prices import TOKENIZE_S_PER_CHAR
 from rtlang.work.work_account import WorkKind

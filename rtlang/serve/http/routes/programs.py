@@ -33,10 +33,11 @@ from rtlang.serve.http.body import read_map, reading_price
 from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError, draining_error
 from rtlang.serve.http.graph_stream import EventBuffer
-from rtlang.serve.http.sse import CLIENT_CLOSED, SseResponse, sse_event, unless_disconnected
+from rtlang.serve.http.sse import SseResponse, sse_event, unless_disconnected
 from rtlang.serve.http.text_models import served_model
 from rtlang.serve.json_parts import json_text
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_int, read_list
+from rtlang.serve.records.request_record import CLIENT_CLOSED
 from rtlang.serve.resumable import ResumableStream, cancel
 from rtlang.serve.service import StreamService
 from rtlang.work.work_account import WorkKind

@@ -25,8 +25,8 @@ from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.graph_stream import GraphStream, events_of
 from rtlang.serve.http.routes.tokens import text_service
-from rtlang.serve.http.sse import CLIENT_CLOSED, DONE, SseResponse, sse_data, unless_disconnected
-from rtlang.serve.records.request_record import request_id
+from rtlang.serve.http.sse import DONE, SseResponse, sse_data, unless_disconnected
+from rtlang.serve.records.request_record import CLIENT_CLOSED, request_id
 from rtlang.serve.service import StreamService
 from rtlang.serve.sglang.generate_replies import GenerateReply
 from rtlang.serve.sglang.generate_requests import GenerateRequest, generate_graph, read_generate
