@@ -29,7 +29,7 @@ OPERAND_US = 1.5
 """Of an operand that is taken note of."""
 STAGED_US = 3.0
 """Of an operand that a vote may hold back, for each one that becomes known."""
-SEARCH_US = 3.0
+SEARCH_US = 4.0
 """Of a node that is looked at in the search for work that only the losers needed."""
 RATING_US = 0.03
 """Of a character or item of a rating, for each comparison of it."""
@@ -69,6 +69,7 @@ class Decisions:
             int, list[Callable[[str | Exception], None]]
         ] = {}  # likewise: votes that wait for their key
         self._rating_sizes: dict[int, int] = {}
+        self._num_searched = 0
         self._staging = Staging(table.uses, self._is_output, table.begun)
 
     def start(self, node: Decide, before: TokenSequence) -> None:
@@ -194,7 +195,7 @@ class Decisions:
     def _cancel_losers(self, lost: Sequence[Slot]) -> None:
         """End the work that only these operands needed."""
         node_ids, choices = self._table.uses.needless(lost, self._is_output)
-        self._slices.spend(SEARCH_US * self._table.uses.num_searched)
+        self._spend_search()
         nodes = {node_id: self._table.nodes[node_id] for node_id, _ in choices}
         self._ends.cancel(node_ids)
         for node_id, choice in sorted(choices):
@@ -202,6 +203,10 @@ class Decisions:
             assert isinstance(node, Generate)
             self._calls.cancel_choice(node, choice)
             self._table.lose(node_id, choice)
+
+    def _spend_search(self) -> None:
+        before, self._num_searched = self._num_searched, self._table.uses.num_searched
+        self._slices.spend(SEARCH_US * (self._num_searched - before))
 
     def _is_output(self, node_id: int) -> bool:
         return node_id in self._outputs or node_id in self._known
@@ -239,6 +244,7 @@ class Decisions:
                 self._staging.end(vote_id)
             else:
                 self._staging.update(vote_id, state)
+        self._spend_search()
         node_ids, choices = self._staging.released()
         for node in map(self._table.nodes.__getitem__, node_ids):
             self._table.wait((), partial(self._start, node), node)

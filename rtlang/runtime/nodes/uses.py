@@ -16,13 +16,17 @@ from rtlang.contract.request_graph import (
 )
 from rtlang.runtime.nodes.slots import Slot, operand_slots, slots_of
 
+MAX_SEARCHED = 200_000
+"""Nodes that the searches of one graph may look at, about 4 us each; later searches end at `LEAST_SEARCHED`."""
+LEAST_SEARCHED = 1_000
+
 
 class Uses:
     """The uses of the nodes that have not ended. Used on the engine thread only.
 
     Attributes:
         running: the nodes that have not ended, by id.
-        num_searched: nodes that the last search has looked at.
+        num_searched: nodes that all searches have looked at.
     """
 
     def __init__(self) -> None:
@@ -78,23 +82,38 @@ class Uses:
         decision: int | None = None,
         kept_operands: Collection[Slot] = (),
     ) -> tuple[set[int], set[tuple[int, int]]]:
-        """The running nodes, and single choices of them, that only the lost operands of a decision needed.
+        """The running nodes, and single choices of them, that only the lost operands of a decision needed: none if that takes too long to
+        find out.
 
         Args:
             lost: the operands that did not win.
             is_output: whether a node is needed in any case.
             decision: the decision, if it has not ended; it needs `kept_operands` only.
         """
-        search = _Search(self, is_output, decision, kept_operands)
-        found = search.run(lost)
-        self.num_searched = search.num_seen
-        return found
+        most = max(LEAST_SEARCHED, MAX_SEARCHED - self.num_searched)
+        search = _Search(self, is_output, decision, kept_operands, most)
+        try:
+            return search.run(lost)
+        except _TooLong:
+            return set(), set()
+        finally:
+            self.num_searched += search.num_seen
+
+
+class _TooLong(Exception):
+    """A search has looked at too many nodes."""
 
 
 class _Search:
     def __init__(
-        self, uses: Uses, is_output: Callable[[int], bool], decision: int | None, kept_operands: Collection[Slot]
+        self,
+        uses: Uses,
+        is_output: Callable[[int], bool],
+        decision: int | None,
+        kept_operands: Collection[Slot],
+        most: int,
     ) -> None:
+        self._most = most
         self._running, self._all_slots, self._all_users = uses.running, uses._slots, uses._users
         self._is_output, self._decision, self._kept_operands = is_output, decision, kept_operands
         self._operand_ids = {node_id for node_id, _ in kept_operands}
@@ -141,8 +160,13 @@ class _Search:
             found.update((node_id, each) for each in (range(choices_of(node)) if choice is None else (choice,)))
             if node_id not in self._candidates:
                 self._candidates.add(node_id)
+                self._check()
                 pending.extend(self._slots(node_id))
         return found
+
+    def _check(self) -> None:
+        if self.num_seen > self._most:
+            raise _TooLong
 
     def _kept(self, lost_choices: set[tuple[int, int]]) -> tuple[set[int], set[Slot]]:
         """The candidates that others need, and the slots of them."""
@@ -185,7 +209,10 @@ class _Search:
             following = [user for user in self._users(node_id) if user not in seen]
             seen.update(following)
             pending += following
+            if len(seen) > self._most:
+                raise _TooLong
         self._is_needed.update(dict.fromkeys(seen, False))
+        self._check()
         return False
 
     def _end_behind(self, ended: set[int], single: set[tuple[int, int]]) -> None:

@@ -28,7 +28,7 @@ from rtlang.contract.request_graph import (
 )
 from rtlang.runtime.nodes import uses as uses_module
 from rtlang.runtime.nodes.slots import Slot, operand_slots, slots_of
-from rtlang.runtime.nodes.uses import Uses
+from rtlang.runtime.nodes.uses import LEAST_SEARCHED, Uses
 from tests.support.long_tests import sized
 
 
@@ -191,6 +191,20 @@ def test_a_decision_looks_at_its_own_surroundings(monkeypatch: pytest.MonkeyPatc
     uses = uses_of(nodes, is_prepared=True)
     assert uses.needless({(20, 0), (30, 0)}, lambda node_id: False) == ({19, 20, 29, 30}, set())
     assert len(looked_at) < 20
+
+
+def test_searches_of_a_graph_that_has_searched_for_long_end_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uses_module, "MAX_SEARCHED", 5_000)
+    uses = Uses()
+    for node_id in range(2_000):
+        uses.add(Apply(node_id, "list", (Ref(node_id - 1),) if node_id else ()))
+    found = []
+    for _ in range(20):
+        before = uses.num_searched
+        found.append(len(uses.needless([(1_999, 0)], lambda node_id: False)[0]))  # all of them, which stay in this test
+        assert uses.num_searched - before <= 2_000
+    assert found == [2_000, 2_000, *(0,) * 18], "what is not found goes on"
+    assert uses.num_searched <= 5_000 + 18 * (LEAST_SEARCHED + 1)
 
 
 def test_the_blocks_of_a_control_node_are_read_in_steps() -> None:
