@@ -319,7 +319,9 @@ class NodeTable:
     def num_items(self) -> int:
         """Characters and items of the values that are no texts, as far as their sizes were told; values that several nodes share count for
         each."""
-        return sum(each.size for each in self.measures.values())
+        return sum(
+            each.size for each in list(self.measures.values())
+        )  # a copy: texts are put together on other threads
 
     @property
     def has_losses(self) -> bool:
