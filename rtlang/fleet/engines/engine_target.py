@@ -99,7 +99,7 @@ class EngineTarget:
         self._state = EngineState.LOADING
         self._watchers: list[Callable[[EngineState], None]] = []
         self._first_error: RtlangError | None = None
-        self.end_reason, self.was_stopped = "the engine has stopped", False
+        self.end_reason, self.was_stopped, self._was_ended = "the engine has stopped", False, False
         self._has_settings = False  # `process_settings` are set, for short pauses of this process's threads
         self._last_end = EngineEnd()
         self._culprits = Culprits()
@@ -243,12 +243,14 @@ class EngineTarget:
         if not self._ask_all("clear_cache", CALL_TIMEOUT_S):
             raise EngineDeadError("the engine is not running; try again later")
 
-    def stop(self, reason: str) -> None:
-        """End for good because the operator wants so: all graphs fail with EngineDeadError, which tells the reason. Returns at once;
-        `close` follows.
+    def stop(self, reason: str, *, is_wanted: bool = True) -> None:
+        """End for good: all graphs fail with EngineDeadError, which tells the reason. Returns at once; `close` follows.
+
+        Args:
+            is_wanted: whether the operator wants so; False for a fault that no engine survives.
         """
         with self._lock:
-            self.end_reason, self.was_stopped = reason, True
+            self.end_reason, self.was_stopped, self._was_ended = reason, is_wanted, True
             if not self._is_started.is_set():
                 self._first_error = EngineDeadError(reason)
             links = list(self._links.values())
@@ -362,7 +364,7 @@ class EngineTarget:
     def on_end(self, link: EngineLink) -> None:
         """See `LinkOwner.on_end`."""
         self._update_state()
-        is_expected = self._is_closing.is_set() or self.was_stopped or self._first_error is not None
+        is_expected = self._is_closing.is_set() or self._was_ended or self._first_error is not None
         if self._state is EngineState.DEAD and not is_expected:
             self.end_reason = f"the engine has stopped: {link.error}"
             logger.critical("no engine is left: %s", link.error)

@@ -56,6 +56,12 @@ def join_ray(address: str, *, num_cpus: int | None = None) -> bool:
     return False
 
 
+def head_in_use() -> str:
+    """HOST:PORT of the head of the cluster that this process has joined."""
+    address: str = ray.get_runtime_context().gcs_address
+    return address
+
+
 def leave_ray() -> None:
     """Disconnect this process from Ray; ends a Ray that it started."""
     ray.shutdown()

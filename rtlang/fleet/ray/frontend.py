@@ -23,10 +23,11 @@ from rtlang.contract.config import RuntimeConfig, secret_settings
 from rtlang.contract.errors import ConfigError, ConnectionLostError, EngineDeadError
 from rtlang.contract.service.fleet_report import DEFAULT_FLEET
 from rtlang.fleet.ray.actor_launcher import RayLauncher
-from rtlang.fleet.ray.cluster import join_ray, leave_ray
+from rtlang.fleet.ray.cluster import head_in_use, join_ray, leave_ray
 from rtlang.fleet.ray.directory import FleetOptions, create_directory, find_directory
 from rtlang.fleet.ray.engine_actor import resources_of
 from rtlang.fleet.ray.head import AUTO, one_line
+from rtlang.fleet.ray.head_watch import HeadWatch
 from rtlang.fleet.replicas.fleet import Fleet
 from rtlang.fleet.replicas.fleet_plan import Roster
 from rtlang.fleet.replicas.roster_follower import RosterFollower
@@ -119,32 +120,42 @@ class RayFleet(Fleet):
             num_spares=min(found.scaling.num_spares, len(launchers) - 1),
         )
         self._follower = RosterFollower(self, self._roster, lambda replica: RayLauncher(name, replica))
-        self._is_closed = False
+        self._head_watch = HeadWatch(head_in_use(), self._give_up)
+        self._is_closed = self._has_lost_head = False
 
     def start(self) -> Self:
         """See `Fleet.start`."""
+        self._head_watch.start()
         super().start()
         self._follower.start()
         return self
 
     def close(self) -> None:
         """See `Fleet.close`. The engines stay for other frontends, unless Ray was started by this process."""
+        self._head_watch.close()
         self._follower.close()
         super().close()
         if self._is_closed:
             return
         self._is_closed = True
-        self._roster.leave()
+        if not self._has_lost_head:
+            self._roster.leave()
         if self._owns_ray:
             self._owns_ray = False
             leave_ray()
+
+    def _give_up(self, reason: str) -> None:
+        """Ray ends this process soon: tell all programs why."""
+        logger.critical("%s; the fleet %s is given up", reason, self._roster.fleet)
+        self._has_lost_head = True
+        self.stop(reason, is_wanted=False)
 
 
 class _DirectoryRoster:
     """The roster of a fleet, as its directory tells it; see `RosterSource`."""
 
     def __init__(self, fleet: str, options: FleetOptions | None) -> None:
-        self._fleet, self._frontend = fleet, f"{os.uname().nodename}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
+        self.fleet, self._frontend = fleet, f"{os.uname().nodename}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
         found = find_directory(fleet) if options is None else create_directory(fleet, options)
         if found is None:
             raise ConnectionLostError(f"the Ray cluster has no fleet {fleet!r}; `rtlang serve --ray` makes one")
@@ -161,11 +172,11 @@ class _DirectoryRoster:
             answer = self._directory.hear.remote(self._frontend, held, ready, waiting)
             roster: Roster = ray.get(answer, timeout=HEAR_TIMEOUT_S)
         except ActorDiedError as error:  # for good: Ray starts a directory again that was not ended
-            logger.warning("the fleet %s has ended: %s", self._fleet, one_line(error))
+            logger.warning("the fleet %s has ended: %s", self.fleet, one_line(error))
             return Roster((), (), is_over=True)
         except RayError as error:
             raise EngineDeadError(
-                f"the directory of the fleet {self._fleet!r} does not answer: {one_line(error)}"
+                f"the directory of the fleet {self.fleet!r} does not answer: {one_line(error)}"
             ) from error
         return roster
 
@@ -173,9 +184,9 @@ class _DirectoryRoster:
         try:
             ray.get(self._directory.leave.remote(self._frontend), timeout=HEAR_TIMEOUT_S)
         except ActorDiedError:
-            logger.debug("the fleet %s has ended", self._fleet)
+            logger.debug("the fleet %s has ended", self.fleet)
         except RayError as error:
-            logger.warning("the fleet %s does not know that this frontend has ended: %s", self._fleet, one_line(error))
+            logger.warning("the fleet %s does not know that this frontend has ended: %s", self.fleet, one_line(error))
 
 
 def _check_same_model(name: str, found: FleetOptions, wanted: FleetOptions | None) -> None:

@@ -411,6 +411,21 @@ def test_a_fleet_that_is_stopped_fails_its_programs_with_the_reason_and_starts_n
     assert all(len(ear.finals) == 1 for ear in ears)
 
 
+def test_a_fleet_that_is_given_up_fails_its_programs_with_the_reason_and_has_failed(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    ears, _ = submit(fleet, 4, credit=1)
+    wait_until(lambda: all(ear.num_tokens for ear in ears))
+    fleet.stop("the head has not answered for 36 s", is_wanted=False)
+    for ear in ears:
+        end = ear.end()
+        assert isinstance(end, GraphFailed)
+        assert str(end.error) == "the head has not answered for 36 s"
+    wait_until(lambda: all(link.state is EngineState.DEAD for link in fleet._links.values()))
+    assert (fleet.is_alive, fleet.was_stopped, fleet.end_reason) == (False, False, "the head has not answered for 36 s")
+    assert "no engine is left" not in caplog.text
+
+
 def test_a_fleet_that_is_stopped_while_it_starts_does_not_start() -> None:
     fleet = Fleet([ScriptedLauncher("a", num_failed=99)], CONFIG)
     fleet.stop("the fleet was stopped")
