@@ -27,6 +27,8 @@ from rtlang_bench.command import command
 from rtlang_bench.serve.server_process import ServerProcess
 
 NAMES = ("ana", "ben", "cleo", "dan")
+OPERATOR = "operator"
+"""The key that reads the metrics of all others: it has no namespace."""
 _TIMEOUT_S = 120.0
 _PAUSE_S = 0.2  # between two requests of an innocent key
 _FLOODERS = 3  # connections of the guilty key
@@ -46,6 +48,7 @@ class Verdict:
 
     Attributes:
         guilty: the key that did it, and the kinds of work that tell its cause.
+        named: the principals that metrics tell of.
         by_lines, by_metrics: the principal and the kind of work that a judge names; None if it cannot say.
         num_requests: requests of all keys.
     """
@@ -56,11 +59,12 @@ class Verdict:
     by_lines: tuple[str, str] | None
     by_metrics: tuple[str, str] | None
     num_requests: int
+    named: tuple[str, ...] = NAMES
 
     @property
     def is_right(self) -> bool:
-        """Whether both judges name the guilty key and what it did."""
-        return all(
+        """Whether both judges name the guilty key and what it did, where metrics tell of the others as well."""
+        return set(NAMES) <= set(self.named) and all(
             found is not None and found[0] == self.guilty and found[1] in self.kinds
             for found in (self.by_lines, self.by_metrics)
         )
@@ -170,10 +174,10 @@ class Played(Protocol):
 
 
 def play(server: Played, cause: str, guilty: str, seconds: float, seed: int = 0) -> Verdict:
-    """Let one key flood a server for a while, and ask the judges. The keys of the server are NAMES, each of them its own key."""
+    """Let one key flood a server for a while, and ask the judges. NAMES and OPERATOR are the keys of the server."""
     flood, kinds = CAUSES[cause]
     base = server.http_url
-    first_line, before = len(server.lines), _get(base + "/metrics", guilty)
+    first_line, before = len(server.lines), _get(base + "/metrics", OPERATOR)
     counts = dict.fromkeys(NAMES, 0)
     ends_at = time.monotonic() + seconds
 
@@ -197,9 +201,10 @@ def play(server: Played, cause: str, guilty: str, seconds: float, seed: int = 0)
     patience = time.monotonic() + _TIMEOUT_S
     while time.monotonic() < patience and _num_lines(server.lines[first_line:]) < sum(counts.values()):
         time.sleep(0.1)  # the lines of the last requests are on their way
-    after = _get(base + "/metrics", guilty)
+    after = _get(base + "/metrics", OPERATOR)
     lines = server.lines[first_line:]
-    return Verdict(cause, guilty, kinds, judge_lines(lines), judge_metrics(before, after), sum(counts.values()))
+    by_lines, by_metrics = judge_lines(lines), judge_metrics(before, after)
+    return Verdict(cause, guilty, kinds, by_lines, by_metrics, sum(counts.values()), tuple(read_loads(after)))
 
 
 def play_all(
@@ -215,8 +220,12 @@ def play_all(
 
 
 def keys_text() -> str:
-    """A file of keys in which each name is its own key."""
-    return "".join(f'[[keys]]\nname = "{name}"\nsha256 = "{sha256(name.encode()).hexdigest()}"\n' for name in NAMES)
+    """A file of keys in which each name is its own key, OPERATOR among them."""
+    keys = (
+        f'[[keys]]\nname = "{name}"\nnamespace = "{space}"\nsha256 = "{sha256(name.encode()).hexdigest()}"\n'
+        for name, space in (*zip(NAMES, NAMES, strict=True), (OPERATOR, ""))
+    )
+    return "".join(keys)
 
 
 def _num_lines(lines: Iterable[str]) -> int:
