@@ -26,6 +26,8 @@ _TEXT_FIELDS = ("name", "reasoning_content", "reasoning", "thinking")
 _IGNORED = ("refusal", "annotations", "audio", "function_call", "reasoning_details")
 """Ignored fields of messages: what assistants' messages of responses carry, mostly as null."""
 _TEXT_TYPES = ("text", "input_text", "output_text")
+_IGNORED_OF_PARTS = ("annotations", "logprobs", "cache_control", "prompt_cache_breakpoint")
+"""Fields of text parts, such as those of an answer that is sent again; docs/serving.md publishes this list."""
 
 
 def read_messages(
@@ -143,7 +145,8 @@ def _texts_of_parts(content: Any, where: str) -> list[str]:
         kind = part.get("type") if isinstance(part, Mapping) else None
         if kind not in _TEXT_TYPES:
             raise ParameterError(f"{where}[{i}].type", kind, "only text parts are supported")
-        texts.append(read_text(part, "text", f"{where}[{i}]."))
+        given = check_inner(f"{where}[{i}]", part, ("type", "text"), _IGNORED_OF_PARTS)
+        texts.append(read_text(given, "text", f"{where}[{i}]."))
     return texts
 
 

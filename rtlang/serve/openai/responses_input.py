@@ -166,10 +166,10 @@ def _thought_text(parts: Any, where: str) -> str:
 def _content(content: Any, where: str) -> str:
     if isinstance(content, list):  # a refusal is the assistant's own text
         content = [
-            {"type": "output_text", "text": part.get("refusal", "")}
+            {"type": "output_text", "text": check_inner(f"{where}[{i}]", part, ("type", "refusal")).get("refusal", "")}
             if isinstance(part, Mapping) and part.get("type") == "refusal"
             else part
-            for part in content
+            for i, part in enumerate(content)
         ]
     return content_text(content, where)
 

@@ -145,28 +145,38 @@ def _check_tool(tool: Any, where: str) -> None:
         raise ParameterError(f"{where}.type", given["type"], "only 'function' is supported")
     function = check_inner(f"{where}.function", given.get("function"), ("name", "description", "parameters", "strict"))
     read_text(function, "name", f"{where}.function.")
+    if "description" in function:
+        read_text(function, "description", f"{where}.function.")
     if read_bool(function, "strict", where=f"{where}.function.") and isinstance(function.get("parameters"), Mapping):
         strict_schema({"type": "object", **function["parameters"]}, f"{where}.function.parameters")
 
 
-def _read_choice(choice: Any, names: list[str]) -> tuple[str, list[str]]:
+def _read_choice(choice: Any, names: list[str], where: str = "tool_choice") -> tuple[str, list[str]]:
     """The mode, and the names of the tools that may be called."""
     if choice in ("auto", "none", "required"):
         return choice, names
-    if isinstance(choice, Mapping) and choice.get("type", "function") == "function":
-        function = choice.get("function", choice)
-        name = function.get("name") if isinstance(function, Mapping) else None
-        if name in names:
-            return "required", [name]
-    if isinstance(choice, Mapping) and choice.get("type") == "allowed_tools":
-        inner = choice.get("allowed_tools", choice)
-        mode = inner.get("mode", "auto") if isinstance(inner, Mapping) else None
-        tools = inner.get("tools") if isinstance(inner, Mapping) else None
+    kind = choice.get("type", "function") if isinstance(choice, Mapping) else None
+    if kind == "function":
+        at, function = _within(where, choice, "function", ("name",))
+        if function.get("name") in names:
+            return "required", [function["name"]]
+        raise ParameterError(f"{at}.name", function.get("name"), f"expected one of {', '.join(names)}")
+    if kind == "allowed_tools" and where == "tool_choice":
+        at, inner = _within(where, choice, "allowed_tools", ("mode", "tools"))
+        mode, tools = inner.get("mode", "auto"), inner.get("tools")
         if mode in ("auto", "required") and isinstance(tools, list) and tools:
-            return mode, [name for tool in tools for name in _read_choice(tool, names)[1]]
-    raise ParameterError(
-        "tool_choice", choice, f"expected auto, none, required, or a function named one of {', '.join(names)}"
-    )
+            return mode, [
+                name for i, tool in enumerate(tools) for name in _read_choice(tool, names, f"{at}.tools[{i}]")[1]
+            ]
+        raise ParameterError(at, inner, "expected a mode, auto or required, and a list of tools")
+    raise ParameterError(where, choice, f"expected auto, none, required, or a function named one of {', '.join(names)}")
+
+
+def _within(where: str, choice: Any, name: str, accepted: tuple[str, ...]) -> tuple[str, dict[str, Any]]:
+    """The path and the fields of a choice, in the form of the chat route, in a map of their own, or in that of the responses."""
+    if choice.get(name) is None:
+        return where, check_inner(where, choice, ("type", *accepted))
+    return f"{where}.{name}", check_inner(f"{where}.{name}", check_inner(where, choice, ("type", name))[name], accepted)
 
 
 def plan_reply(
