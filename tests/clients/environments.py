@@ -25,6 +25,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).parent / "programs"
 KEY = "key-of-the-clients"
+ALIAS = "gpt-4o-mini"
+"""Another name of the served model, for clients that know models by their names."""
 BUILD_TIMEOUT_S, RUN_TIMEOUT_S, START_TIMEOUT_S = 1800, 600, 180
 
 
@@ -67,6 +69,12 @@ CLIENTS = (
     Client("openai-3", "use_openai.py", ("openai>=3,<4",), shows=("openai",)),
     Client("litellm", "use_litellm.py", ("litellm",), shows=("litellm", "openai")),
     Client("instructor", "use_instructor.py", ("instructor",), shows=("instructor", "openai")),
+    Client(
+        "llama-index",
+        "use_llamaindex.py",
+        ("llama-index-llms-openai",),
+        shows=("llama-index-llms-openai", "llama-index-core", "openai"),
+    ),
     Client("langchain-openai", "use_langchain.py", ("langchain-openai",), shows=("langchain-openai", "openai")),
     Client("outlines", "use_outlines.py", ("outlines", "openai"), shows=("outlines", "openai")),
     Client("dspy", "use_dspy.py", ("dspy",), shows=("dspy", "litellm")),
@@ -135,6 +143,7 @@ def run_program(client: Client, folder: Path, url: str) -> None:
     variables = {
         "RTLANG_CLIENTS_URL": url,
         "RTLANG_CLIENTS_KEY": KEY,
+        "RTLANG_CLIENTS_ALIAS": ALIAS,
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # litellm would fetch prices otherwise
         "HF_HUB_OFFLINE": "1",
         "DSPY_CACHEDIR": str(folder / "cache"),
@@ -153,6 +162,8 @@ def running_server(model: str = "rtlang:tiny") -> Iterator[str]:
     paths = [ROOT, ROOT / "kernels", ROOT / "grammars"]
     variables = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths)), "RTLANG_API_KEY": KEY}
     command = [sys.executable, "-m", "rtlang", "serve", "--model", model, "--port", "0"]
+    for name in (Path(model).name, ALIAS):
+        command += ["--served-model-name", name]
     with subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

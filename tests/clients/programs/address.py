@@ -8,5 +8,6 @@ SERVER = os.environ["RTLANG_CLIENTS_URL"]
 URL = f"{SERVER}/v1"
 KEY = os.environ["RTLANG_CLIENTS_KEY"]
 MODEL = "rtlang:tiny"
+ALIAS = os.environ["RTLANG_CLIENTS_ALIAS"]  # for clients that know models by their names
 QUESTION = "Who is at the door? Give a name and an age."
 MESSAGES = [{"role": "user", "content": QUESTION}]
