@@ -62,7 +62,7 @@ class Report:
 
     Attributes:
         first_s: seconds from each request to its first token.
-        tokens_at_half: tokens of each stream when half of all had come.
+        tokens_at_half, rates_at_half: tokens of each stream when half of all had come, and a second since its last request.
         num_tokens: of all streams.
         failures: reasons.
         seconds: from the first request to the last token.
@@ -72,6 +72,7 @@ class Report:
 
     first_s: list[float] = field(default_factory=list)
     tokens_at_half: list[int] = field(default_factory=list)
+    rates_at_half: list[float] = field(default_factory=list)
     num_tokens: int = 0
     failures: list[str] = field(default_factory=list)
     seconds: float = 0.0
@@ -98,6 +99,7 @@ class Tally:
         self._load, self.report = load, Report()
         self._tokens = [0] * load.num_streams
         self._asked_at = [0.0] * load.num_streams
+        self._ended_at: list[float | None] = [None] * load.num_streams
         self._is_waiting = [False] * load.num_streams
         self._num_started = self.num_done = 0
         self._begun_at, self._begun_cpu_s = time.perf_counter(), self._cpu_s()
@@ -123,11 +125,15 @@ class Tally:
         if self._num_started == load.num_streams and self._steady is None:
             self._steady = self._cpu_s(), report.num_tokens
         if not report.tokens_at_half and 2 * report.num_tokens >= load.num_streams * load.num_rounds * load.num_tokens:
-            report.tokens_at_half = list(self._tokens)
+            report.tokens_at_half, now = list(self._tokens), time.perf_counter()
+            report.rates_at_half = [
+                tokens / ((ended or now) - asked)
+                for tokens, asked, ended in zip(self._tokens, self._asked_at, self._ended_at, strict=True)
+            ]
 
     def end(self, stream: int) -> None:
         """A stream has ended."""
-        report = self.report
+        report, self._ended_at[stream] = self.report, time.perf_counter()
         if self._steady is not None and not report.num_steady_tokens:
             report.steady_cpu_s = self._cpu_s() - self._steady[0]
             report.num_steady_tokens = report.num_tokens - self._steady[1]

@@ -17,13 +17,16 @@ from rtlang.client.remote_runtime import RemoteRuntime
 from rtlang.contract.params import Constraint, ConstraintKind
 from rtlang.contract.request_graph import RequestGraph
 from rtlang_bench.figure import Figure, fairness
+from rtlang_bench.frontend.load_client import Load, run_load
 from rtlang_bench.serve import hostile
 from rtlang_bench.serve.server_process import ServerProcess
 from rtlang_bench.serve.streams import Canary, Recorder, generation
 
 BOMB_LIMIT_S, CANARY_LIMIT_MS, EIGHT_TOKENS_LIMIT_S = 10.0, 250.0, 0.5
+FAIRNESS = 0.95
 FLOODS = ("places", "constraints", "detached")
 _MIB = 1 << 20
+_PROMPT_TOKENS = 8
 
 
 def reader_figure(server: ServerProcess, seconds: float) -> Figure:
@@ -152,7 +155,24 @@ def stream_figures(server: ServerProcess, count: int, num_tokens: int) -> Iterat
     rate = sum(each.num_tokens for each in recorders) / seconds
     note = f"Jain's index of rates at half of the tokens, {fairness(amounts):.3f} of counts; {rate:.0f} tokens/s"
     yield Figure("streams_failed", failed, "==", 0, "streams", f"of {count}, {num_tokens} tokens each")
-    yield Figure("streams_fairness", fairness(rates), ">=", 0.95, "", note)
+    yield Figure("streams_fairness", fairness(rates), ">=", FAIRNESS, "", note)
+    yield from _sse_figures(server, count, num_tokens)
+
+
+def _sse_figures(server: ServerProcess, count: int, num_tokens: int) -> Iterator[Figure]:
+    """The same for server-sent events, on a connection each; the streams are opened at once."""
+    body = {"stream": True, "max_tokens": num_tokens, "temperature": 1.0, "ignore_eos": True, "return_token_ids": True}
+    load = Load(server.http_url, body, count, num_tokens, num_prompt_tokens=_PROMPT_TOKENS, pid=server.pid)
+    report = run_load(load)
+    reason = report.failures[0][:100] if report.failures else f"of {count}, {num_tokens} tokens each"
+    yield Figure("streams_sse_failed", len(report.failures), "==", 0, "streams", reason)
+    if not report.rates_at_half:
+        return
+    counts, rate = fairness(report.tokens_at_half), report.num_tokens / report.seconds
+    median, last = (percentile(report.first_s, share) for share in (0.5, 0.99))
+    note = f"Jain's index of rates at half of the tokens, {counts:.3f} of counts; {rate:.0f} tokens/s, "
+    note += f"first token p50 {median:.2f} s, p99 {last:.2f} s"
+    yield Figure("streams_sse_fairness", fairness(report.rates_at_half), ">=", FAIRNESS, "", note)
 
 
 def flood_figures(

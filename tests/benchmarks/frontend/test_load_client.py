@@ -64,6 +64,8 @@ def test_streams_of_a_socket_are_told_apart(seed: int) -> None:
     assert second.take(frames({"t": "error", "s": 1, "code": "overload"})) is not None
     assert tally.report.num_tokens == 4
     assert tally.report.tokens_at_half == [1, 2, 0]
+    slow, fast, none = tally.report.rates_at_half
+    assert 0 == none < slow < fast, "tokens a second since the request"
     assert tally.num_done == 2
 
 

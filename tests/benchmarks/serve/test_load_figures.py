@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -20,13 +22,19 @@ def server() -> Iterator[Any]:
         ScriptedRuntime(default="some text", checks=False) as runtime,
         running_server(runtime, ServeConfig(port=0, slow_timeout_s=0.5)) as url,
     ):
-        yield SimpleNamespace(url=url, is_running=True, num_resident_bytes=lambda: 0)
+        http_url = url.replace("ws", "http", 1)
+        yield SimpleNamespace(
+            url=url, http_url=http_url, pid=os.getpid(), is_running=True, num_resident_bytes=lambda: 0
+        )
 
 
-def test_streams_are_counted(server: Any) -> None:
-    failed, index = load_figures.stream_figures(server, 12, 9)
+@pytest.mark.skipif(sys.platform != "linux", reason="the client of server-sent events needs epoll")
+def test_streams_are_counted_at_both_doors(server: Any) -> None:
+    failed, index, sse_failed, sse_index = load_figures.stream_figures(server, 12, 9)
     assert (failed.name, failed.value, failed.is_met) == ("streams_failed", 0, True)
+    assert (sse_failed.name, sse_failed.value, sse_failed.is_met) == ("streams_sse_failed", 0, True), sse_failed.note
     assert 0 < index.value <= 1
+    assert 0 < sse_index.value <= 1
 
 
 def test_bombs_are_answered_beside_a_canary(server: Any) -> None:
