@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import socket
 import subprocess
 import tempfile
@@ -15,7 +17,7 @@ from typing import Self
 
 from rtlang.contract.errors import EngineDeadError
 
-START_TIMEOUT_S = 300.0
+START_TIMEOUT_S = 900.0  # the first start compiles the model
 KV_GIB = 2
 
 
@@ -53,7 +55,7 @@ class VllmServer:
     def __enter__(self) -> Self:
         self._printed = tempfile.TemporaryFile()
         self._process = subprocess.Popen(
-            self._command, stdout=self._printed, stderr=self._printed, env=self._environment
+            self._command, stdout=self._printed, stderr=self._printed, env=self._environment, start_new_session=True
         )
         end = time.monotonic() + START_TIMEOUT_S
         while not self._is_healthy():
@@ -69,11 +71,11 @@ class VllmServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._process.terminate()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(20.0)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)  # its engine too, which outlives a server that ends while it starts
+        self._process.wait()
         self._printed.close()
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 import urllib.request
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from rtlang.contract.errors import EngineDeadError
 from rtlang_bench.frontend.vllm_server import VllmServer
 
 SCRIPT = """
-import json, os, sys
+import json, os, subprocess, sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
@@ -25,6 +26,8 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
     def log_message(self, *args):
         pass
+if "--engine" in sys.argv:
+    print(subprocess.Popen(["sleep", "100"]).pid, file=open(sys.argv[-1], "w"), flush=True)
 host, port = (sys.argv[sys.argv.index(name) + 1] for name in ("--host", "--port"))
 HTTPServer((host, int(port)), Handler).serve_forever()
 """
@@ -56,6 +59,18 @@ def test_the_server_runs_until_the_end_with_its_threads_and_options(
     assert found["VLLM_CPU_OMP_THREADS_BIND"].isdecimal(), "one core for one thread"
     with pytest.raises(ProcessLookupError):
         os.kill(server.pid, 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a shell script stands for Python, and groups are of POSIX")
+def test_its_engine_ends_with_the_server(tmp_path: Path) -> None:
+    told = tmp_path / "pid"
+    with VllmServer(python_of(tmp_path), tmp_path, 1, "--engine", str(told)):
+        state = Path("/proc", told.read_text().strip(), "stat")
+        assert state.exists()
+    end = time.monotonic() + 10.0
+    while state.exists() and ") Z " not in state.read_text():
+        assert time.monotonic() < end, "it runs on"
+        os.sched_yield()
 
 
 def test_an_environment_without_vllm_is_an_error_with_its_output(tmp_path: Path) -> None:
