@@ -29,7 +29,7 @@ from rtlang.serve.resumable import ResumeRegistry, cancel
 from rtlang.work.fair_executor import FairExecutor, shared_limits
 from rtlang.work.fair_queue import owner_of
 from rtlang.work.loop_work import INLINE_S, LoopWork
-from rtlang.work.prices import NODE_S, VALUE_S, events_price
+from rtlang.work.prices import VALUE_S, events_price, nodes_price
 from rtlang.work.work_account import WorkKind
 
 _T = TypeVar("_T")
@@ -146,7 +146,7 @@ class StreamService:
             return run
 
         try:
-            price = len(graph.nodes) * NODE_S + (VALUE_S if options.known else 0.0)  # known values are measured
+            price = nodes_price(graph.nodes) + (VALUE_S if options.known else 0.0)  # known values are measured
             return await self.run(options.principal, price, call, kind=WorkKind.SUBMIT)
         except asyncio.CancelledError:
             has_left = True

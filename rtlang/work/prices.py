@@ -6,10 +6,11 @@ measured on one core of a small machine, and are rather too high: a wrong one mo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from rtlang.contract.events import CallRequested, Event, GraphFinished, NodeFinished, TextDelta, ValueKnown
+from rtlang.contract.request_graph import Node, Text, TokenIds, all_nodes, operands_of
 
 _PARSE_S_PER_BYTE = 2e-9
 _CONTAINERS = (list, dict, tuple)
@@ -23,6 +24,12 @@ TOKENIZE_S_PER_CHAR = 1.5e-6
 DETOKENIZE_S_PER_TOKEN = 1e-6
 NODE_S = 2.5e-6
 """Of a node that is checked and handed to an engine."""
+_PART_S = 5e-7
+_TOKEN_ID_S = 1.5e-7
+_CHAR_S = 1e-9
+"""Of an operand or a part of a node, of a token id and of a character in it that are checked."""
+OUTCOME_S_PER_BYTE = 1e-7
+"""Of the events of a graph that become one map."""
 NODE_JSON_S = 5e-5
 """Of a node of the prefix cache that becomes text."""
 EVENT_S = 5e-5
@@ -50,6 +57,20 @@ def message_price(data: bytes, *, is_text: bool) -> float:
     """The price of a message of a client: it is decoded, and the graph in it is built."""
     parsing = json_price(data) if is_text else len(data) * _UNPACK_S_PER_BYTE
     return parsing + len(data) * READ_S_PER_BYTE
+
+
+def nodes_price(nodes: Sequence[Node]) -> float:
+    """The price of nodes that are checked and handed to an engine, blocks included."""
+    price = 0.0
+    for node in all_nodes(nodes):
+        price += NODE_S
+        if isinstance(node, Text):
+            price += _PART_S * len(node.parts)
+            price += sum(_TOKEN_ID_S * len(part.ids) for part in node.parts if isinstance(part, TokenIds))
+            price += sum(_CHAR_S * len(part) for part in node.parts if isinstance(part, str))
+        else:
+            price += _PART_S * len(operands_of(node))
+    return price
 
 
 def num_chars_in(value: object) -> int:

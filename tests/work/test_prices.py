@@ -19,9 +19,10 @@ from rtlang.contract.events import (
     TokenLogprob,
     ValueKnown,
 )
-from rtlang.contract.params import FinishReason, Usage
+from rtlang.contract.params import FinishReason, SamplingParams, Usage
+from rtlang.contract.request_graph import Apply, Block, Const, Generate, Node, Switch, Text, TokenIds
 from rtlang.work.loop_work import INLINE_S
-from rtlang.work.prices import events_price, json_price, message_price, num_chars_in
+from rtlang.work.prices import events_price, json_price, message_price, nodes_price, num_chars_in
 
 USAGE, TIMING = Usage(1, 0, 1), Timing(0.0, 0.0, 0.0)
 
@@ -73,3 +74,18 @@ def test_large_events_are_no_work_for_the_loop(event: Event) -> None:
 
 def test_the_characters_of_a_value_are_those_of_its_texts() -> None:
     assert num_chars_in([{"role": "user", "content": ["ab", {"text": "cd"}]}, None, 3, ("e",)]) == 9
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [Text(0, None, (TokenIds((1,) * 100_000),))],
+        [Text(0, None, ("a",) * 10_000)],
+        [Text(0, None, ("x" * 4_000_000,))],
+        [Apply(number, "list", (Const(1),) * 4_000) for number in range(2)],
+        [Switch(0, None, Const(1), ((1, Block(tuple(Apply(each, "list", ()) for each in range(1, 1_000)))),))],
+    ],
+)
+def test_graphs_that_are_long_to_check_are_no_work_for_the_loop(nodes: list[Node]) -> None:
+    assert nodes_price(nodes) > INLINE_S
+    assert nodes_price([Text(0, None, ("a",)), Generate(1, 0, "x", SamplingParams())]) < INLINE_S / 50

@@ -9,7 +9,7 @@ on for that time, and a request with the header `Last-Event-ID: rid:k` receives 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -35,11 +35,12 @@ from rtlang.serve.http.errors import HttpError, draining_error
 from rtlang.serve.http.graph_stream import EventBuffer
 from rtlang.serve.http.sse import SseResponse, sse_event, unless_disconnected
 from rtlang.serve.http.text_models import served_model
-from rtlang.serve.json_parts import json_text
+from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_int, read_list
 from rtlang.serve.records.request_record import CLIENT_CLOSED
 from rtlang.serve.resumable import ResumableStream, cancel
 from rtlang.serve.service import StreamService
+from rtlang.work.prices import OUTCOME_S_PER_BYTE
 from rtlang.work.work_account import WorkKind
 
 _FIELDS = FieldTable(accepted=frozenset(("graph", "inputs", "open", "stream", "detach_ms", "model", *HTTP_FIELDS)))
@@ -108,10 +109,13 @@ def routes(service: StreamService) -> list[Route]:
         groups = _messages(service, stream, reader, may_resume=detach_ms is not None)
         if is_stream:
             return SseResponse(groups)
-        found = await unless_disconnected(request, _outcome(groups))
-        if found is None:
+        encoded = await unless_disconnected(request, _collected(groups))
+        if encoded is None:
             return Response(status_code=CLIENT_CLOSED)
-        return Response(json_text(found), media_type="application/json")
+        price = sum(map(len, encoded)) * OUTCOME_S_PER_BYTE
+        work = partial(_outcome, encoded)
+        data = await run_for(request, service, price, work, kind=WorkKind.REPLY, is_bounded=False)
+        return Response(data, media_type="application/json")
 
     def resume(request: Request, last: str) -> Response:
         rid, _, count = last.rpartition(":")
@@ -209,18 +213,21 @@ def _encoded(rid: str, position: int, offsets: Offsets, events: Sequence[Event])
     return encoded
 
 
-async def _outcome(groups: AsyncGenerator[Sequence[bytes], None]) -> dict[str, Any]:
-    """The end of a graph as one map, with the ends of its nodes."""
+async def _collected(groups: AsyncGenerator[Sequence[bytes], None]) -> list[bytes]:
+    return [encoded async for group in groups for encoded in group]
+
+
+def _outcome(events: Iterable[bytes]) -> bytes:
+    """The end of a graph as one map, with the ends of its nodes, as JSON text. `events`: server-sent ones, the last one its end."""
     nodes: list[dict[str, Any]] = []
-    async for group in groups:
-        for encoded in group:
-            data = next(line for line in encoded.decode().splitlines() if line.startswith("data: "))
-            message: dict[str, Any] = json.loads(data.removeprefix("data: "))
-            kind = message.pop("t")
-            if kind == "event":
-                nodes.append(message)
-            if kind == "end":
-                return message | {"nodes": nodes}
+    for encoded in events:
+        data = next(line for line in encoded.decode().splitlines() if line.startswith("data: "))
+        message: dict[str, Any] = json.loads(data.removeprefix("data: "))
+        kind = message.pop("t")
+        if kind == "event":
+            nodes.append(message)
+        if kind == "end":
+            return json_bytes(message | {"nodes": nodes})
     raise RtlangError("the graph has no end")
 
 
