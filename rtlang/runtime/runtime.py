@@ -25,6 +25,7 @@ from types import TracebackType
 from typing import Any
 from weakref import WeakSet
 
+from rtlang.cache.system_memory import trim_heap
 from rtlang.contract.accounts.request_account import Work
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, ConfigError, EngineDeadError, RtlangError, internal_error
@@ -466,8 +467,8 @@ class Runtime:
         try:
             runner.load()
             exclude_computation(self._watch, runner)
-            limits = shared_limits(_NUM_WORKERS)
-            self._work = FairExecutor(_NUM_WORKERS, "rtlang-work", limits, self.metrics.principals.engine_work)
+            limits, account = shared_limits(_NUM_WORKERS), self.metrics.principals.engine_work
+            self._work = FairExecutor(_NUM_WORKERS, "rtlang-work", limits, account, after_dear=trim_heap)
             self._checker = ValueChecker(self.post, self._work)
             vocab_size = runner.model_config.vocab_size
             spans = self._spans

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rtlang.contract.errors import OverloadError
-from rtlang.work.fair_executor import FairExecutor, is_unwanted, shared_limits, start_timer
+from rtlang.work.fair_executor import DEAR_PRICE, FairExecutor, is_unwanted, shared_limits, start_timer
 from rtlang.work.fair_queue import Owner, QueueLimits
 from rtlang.work.work_account import RequestWork, WorkAccount, WorkKind, request_work
 
@@ -203,6 +203,16 @@ def test_a_timer_fires_unless_it_is_cancelled() -> None:
     never.cancel()
     start_timer(0, fired.set)
     assert fired.wait(60)
+
+
+def test_memory_is_given_back_after_dear_jobs_alone() -> None:
+    told: list[float] = []
+    pool = FairExecutor(1, "test", after_dear=lambda: told.append(len(done)))
+    done: list[float] = []
+    for price in (DEAR_PRICE / 2, DEAR_PRICE, 1.0):
+        pool.submit_for(Owner("a"), price, lambda price=price: done.append(price))  # type: ignore[misc]
+    pool.shutdown()
+    assert told == [2, 3]
 
 
 POOLS = {"to_thread", "run_in_executor", "ThreadPoolExecutor", "ProcessPoolExecutor"}

@@ -60,11 +60,11 @@ def _votes() -> tuple[HttpRequest | Frames, ...]:
 
 
 def _graphs() -> tuple[HttpRequest | Frames, ...]:
-    """Two hundred graphs of two thousand small functions each, at once."""
+    """A hundred graphs of a thousand small functions each, at once."""
     draft = GraphDraft(Draws(Random(0)))
-    for number in range(2_000):
+    for number in range(1_000):
         draft.add("apply", function="add", args=[{"value": number}, {"value": 1}])
-    return (Frames("rtlang.v1.msgpack", tuple(open_program(stream, draft) for stream in range(1, 201))),)
+    return (Frames("rtlang.v1.msgpack", tuple(open_program(stream, draft) for stream in range(1, 101))),)
 
 
 def _readers() -> tuple[HttpRequest, ...]:
