@@ -423,6 +423,11 @@ class Engine:
             self.drafter.rest(is_long=is_long)
         if self._runner.page_memory is not None and self._rebuilding is None:
             self._runner.page_memory.release(self.cache.free_runs)
+        self.trim_memory()
+
+    @staticmethod
+    def trim_memory() -> None:
+        """Give freed memory of this process back to the system: milliseconds, on any thread."""
         trim_heap()
 
     def close(self) -> None:

@@ -25,7 +25,6 @@ from types import TracebackType
 from typing import Any
 from weakref import WeakSet
 
-from rtlang.cache.system_memory import trim_heap
 from rtlang.contract.accounts.request_account import Work
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, ConfigError, EngineDeadError, RtlangError, internal_error
@@ -468,7 +467,7 @@ class Runtime:
             runner.load()
             exclude_computation(self._watch, runner)
             limits, account = shared_limits(_NUM_WORKERS), self.metrics.principals.engine_work
-            self._work = FairExecutor(_NUM_WORKERS, "rtlang-work", limits, account, after_dear=trim_heap)
+            self._work = FairExecutor(_NUM_WORKERS, "rtlang-work", limits, account, after_dear=Engine.trim_memory)
             self._checker = ValueChecker(self.post, self._work)
             vocab_size = runner.model_config.vocab_size
             spans = self._spans
