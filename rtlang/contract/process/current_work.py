@@ -70,12 +70,15 @@ class WorkSample:
     @property
     def at_work(self) -> frozenset[int]:
         """The graphs of which one is the cause if the process ends now."""
-        return self.at_work_in(self.thread).union(each.graph_id for each in self.beside)
+        return self._at_work_in_turn.union(each.graph_id for each in self.beside)
 
     def at_work_in(self, thread: int) -> frozenset[int]:
-        """The graphs of which one is the cause if this thread ends the process now."""
-        if thread != self.thread:
-            return frozenset(each.graph_id for each in self.beside if each.thread == thread)
+        """The graphs of which one is the cause if this thread ends the process now; it may be a helper of one of the others."""
+        beside = frozenset(each.graph_id for each in self.beside if each.thread == thread)
+        return beside or (self._at_work_in_turn if thread == self.thread else self.at_work)
+
+    @property
+    def _at_work_in_turn(self) -> frozenset[int]:
         if self.is_resting:
             return frozenset()
         return self.row_graph_ids if self.graph_id is None else frozenset((self.graph_id,))

@@ -79,6 +79,7 @@ def test_work_on_other_threads_is_recorded_while_it_runs() -> None:
     sample = look([8, 9], 0)
     assert {each.node_id for each in sample.beside} == {2}
     assert sample.at_work_in(sample.thread) == {7}
+    assert sample.at_work_in(1) == {7, 8, 9}, "a thread of a library, which works for any of them"
     assert sample.at_work_in(next(each.thread for each in sample.beside if each.graph_id == 9)) == {9}
 
 
