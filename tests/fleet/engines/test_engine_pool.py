@@ -244,6 +244,58 @@ def test_a_graph_that_crashes_steps_after_some_output_is_told_apart_from_its_nei
     assert num_crashes <= most_crashes
 
 
+@pytest.mark.parametrize("seed", range(sized(400, usual=40)))
+def test_several_graphs_that_crash_engines_fail_and_no_other(seed: int) -> None:
+    """Each crashes the steps that it shares, or work for it alone, after some pieces; engines take a while to come back."""
+    rng = random.Random(seed)
+    world = World(seed, num_spares=seed % 2)
+    pool, given, down = world.pool, Counter[int](), dict[str, float]()
+    for index in range(rng.randrange(1, 5)):
+        world.carry_out(pool.add_engine(f"e{index}", world.now))
+        down[f"e{index}"] = rng.random()
+    num_left = {graph_id: rng.randrange(20, 400) for graph_id in range(1, rng.randrange(4, 20))}
+    bad = {each: rng.choice([0, 0, 1, 5, 30]) for each in rng.sample(sorted(num_left), rng.randrange(1, 4))}
+    is_named_alone = {each: rng.random() < 0.5 for each in bad}
+    for graph_id in num_left:
+        world.alive.add(graph_id)
+        world.carry_out(pool.add(graph_id, world.now))
+    num_crashes = Counter[int]()
+    for _ in range(60_000):
+        if not world.alive:
+            break
+        world.now += 0.05
+        for name in [name for name, at in down.items() if at < world.now]:
+            del down[name]
+            world.start(name)
+        for name in sorted(world.engines):
+            streams = world.engines[name]
+            guilty = [each for each, id_ in streams.items() if id_ in bad and given[each] >= bad[id_]]
+            if guilty:
+                culprit = streams[guilty[0]]
+                num_crashes[culprit] += 1
+                at_work = (culprit,) if is_named_alone[culprit] else tuple(streams.values())
+                down[name] = world.now + rng.choice((0.5, 3.0, 20.0))
+                world.kill(name, has_crashed=True, at_work=at_work)
+                continue
+            for stream_id, graph_id in sorted(streams.items()):
+                if world.engines.get(name, {}).get(stream_id) != graph_id:
+                    continue  # it was moved
+                given[stream_id] += 1
+                num_left[graph_id] -= graph_id not in bad
+                if num_left[graph_id]:
+                    world.carry_out(pool.note_output(graph_id, world.now))
+                else:
+                    world.alive.remove(graph_id)
+                    del streams[stream_id]
+                    world.carry_out(pool.end(graph_id, world.now))
+        if rng.random() < 0.05:
+            world.carry_out(pool.tick(dict.fromkeys(pool.engines, world.now), world.now))
+    assert not world.alive, "it comes to no end"
+    assert world.failed == dict.fromkeys(bad, EndReason.CRASHES)
+    assert all(count <= 3 + len(bad) - 1 for count in num_crashes.values()), num_crashes
+    assert all(num_crashes[each] <= 2 for each in bad if is_named_alone[each] or len(bad) == 1), num_crashes
+
+
 @pytest.mark.parametrize("has_record", [True, False], ids=["record", "no record"])
 def test_a_graph_that_was_a_culprit_before_has_an_engine_of_its_own_and_one_crash(has_record: bool) -> None:
     world = World(0)
