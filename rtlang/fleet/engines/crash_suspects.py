@@ -19,8 +19,8 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-PROBE_WAIT_S = 60.0
-"""Seconds that suspects wait for an engine without graphs; then they share the one with the fewest."""
+PROBE_WAIT_S, START_WAIT_S = 60.0, 600.0
+"""Seconds that suspects wait for an engine without graphs, and while one is being started; then they share the one with the fewest."""
 PROBE_S, HARMLESS_S = 5.0, 60.0
 """Seconds after which a graph counts as harmless if its engine's thread still works: one that was opened alone, and any other."""
 FORGET_S = 600.0

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
-from rtlang.fleet.engines.crash_suspects import PROBE_WAIT_S, CrashSuspects, Death
+from rtlang.fleet.engines.crash_suspects import PROBE_WAIT_S, START_WAIT_S, CrashSuspects, Death
 
 GRACE_S = 2.0
 """Seconds that an engine may take to end a graph that was cancelled, or whose deadline has passed."""
@@ -425,7 +425,8 @@ class EnginePool:
         suspects, engines = self._suspects, self._empty_engines()
         if suspects.waits_since is None:
             suspects.waits_since = now
-        if not engines and now > suspects.waits_since + PROBE_WAIT_S:
+        wait_s = PROBE_WAIT_S if all(map(self._can_run, self.staying())) else START_WAIT_S
+        if not engines and now > suspects.waits_since + wait_s:
             engines = sorted(self._running_engines(), key=lambda name: len(self.engines[name].graphs))
         if not engines:
             return None

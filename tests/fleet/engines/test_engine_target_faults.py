@@ -24,7 +24,8 @@ from rtlang.fleet.engines import engine_link, engine_target
 from rtlang.fleet.engines.engine_target import EngineTarget
 from rtlang.fleet.engines.launcher import ProcessLauncher
 from tests.support.programs.graph_ear import Ear
-from tests.support.servers.faulty_worker import HANGS, HOLDS, MATCHER_LEFT, SIGNAL
+from tests.support.servers.faulty_worker import CRASH_LEFT, HANGS, HOLDS, MATCHER_LEFT, SIGNAL
+from tests.support.waiting import wait_until
 
 NUM_BYSTANDERS = 4
 SETTINGS = RuntimeConfig(dtype="float32", num_pages=400, fault_injection=True)
@@ -39,8 +40,8 @@ def value(text: str) -> RequestGraph:
     return RequestGraph((Apply(0, "upper", (Const(text),)),))
 
 
-def constrained() -> RequestGraph:
-    params, words = SamplingParams(max_tokens=MATCHER_LEFT), Constraint(ConstraintKind.REGEX, "[a-z ]{200,300}")
+def constrained(num_left: int = MATCHER_LEFT) -> RequestGraph:
+    params, words = SamplingParams(max_tokens=num_left), Constraint(ConstraintKind.REGEX, "[a-z ]{200,300}")
     return RequestGraph((Text(0, None, ("Story:",)), Generate(1, 0, "x", params, words)))
 
 
@@ -125,3 +126,39 @@ def test_one_graph_fails_and_the_others_have_their_texts(
     assert link._num_deaths == 0, "nobody waits for a pause"
     assert f"graph {culprit.events[0].graph_id} of principal ana" in caplog.text
     assert fault.place in caplog.text
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("num_spares", [0, 1])
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL], ids=["segmentation fault", "out of memory"])
+def test_neighbours_of_a_graph_that_crashes_several_engines_move_once(
+    number: int, num_spares: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launchers = [
+        ProcessLauncher(
+            f"e{index}", module="tests.support.servers.faulty_worker", environment={SIGNAL: str(int(number))}
+        )
+        for index in range(2)
+    ]
+    with EngineTarget(launchers, SETTINGS, num_spares=num_spares) as target:
+        links = list(target._links.values())
+        wait_until(lambda: all(link.is_ready for link in links))
+        if number == signal.SIGKILL:
+            monkeypatch.setattr(engine_link, "count_oom_kills", lambda: sum(link.num_restarts for link in links))
+        expected = [ear.values() for ear in submitted(target, range(2 * NUM_BYSTANDERS))]
+        ears, ends = submitted(target, range(2 * NUM_BYSTANDERS)), list[float]()
+        for num_crashes in (2, 3):
+            culprit = Ear()
+            target.submit(constrained(CRASH_LEFT), culprit, RunOptions(principal=Principal("ana")))
+            end = culprit.end()
+            assert isinstance(end, GraphFailed)
+            assert isinstance(end.error, InternalError)
+            assert "again while it worked on this graph" in end.error.message
+            ends.append(sum(link.num_restarts for link in links))
+            assert ends[-1] == num_crashes, "the graph is known when it is run again"
+        assert [ear.values() for ear in ears] == expected
+        for ear in ears:
+            account = ear.end().account
+            assert account is not None
+            assert len(account.moves) <= 1, "the second crash is that of an engine without other graphs"
+        assert not any(link._num_deaths for link in links)

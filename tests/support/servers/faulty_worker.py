@@ -2,7 +2,8 @@
 
 - A pure function: `upper` of HANGS loops in Python, and of HOLDS in native code that holds the interpreter's lock; of a text that begins so
   and is long, on a thread beside the engine's.
-- A matcher: the token of a constrained generation for which MATCHER_LEFT tokens are left hangs in such code.
+- A matcher: the token of a constrained generation for which MATCHER_LEFT tokens are left hangs in such code, and ends the process with the
+  signal if CRASH_LEFT are left.
 - The runner: `x_fault="exit"` raises the signal FAULT_SIGNAL, a variable of the environment, in place of an exit.
 """
 
@@ -10,6 +11,8 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import threading
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +24,7 @@ from rtlang.model import faulty_runner
 from rtlang_grammars.spec.work_limit import WorkLimit
 
 HANGS, HOLDS = "hangs", "holds"
-MATCHER_LEFT = 313
+MATCHER_LEFT, CRASH_LEFT = 313, 317
 SIGNAL = "FAULT_SIGNAL"
 
 
@@ -34,6 +37,9 @@ def install() -> None:
     """Install the faults in this process."""
     accept: Any = ConstraintSession.try_accept
 
+    def leave(code: int) -> None:
+        signal.pthread_kill(threading.get_ident(), int(os.environ[SIGNAL]))  # as a fault of this thread
+
     def upper(text: str) -> str:
         while text.startswith(HANGS):
             pass
@@ -44,11 +50,10 @@ def install() -> None:
     def try_accept(session: ConstraintSession, token_id: int, remaining: int, work: WorkLimit) -> bool:
         if remaining == MATCHER_LEFT:
             hold()
+        if remaining == CRASH_LEFT:
+            leave(0)
         found: bool = accept(session, token_id, remaining, work)
         return found
-
-    def leave(code: int) -> None:
-        os.kill(os.getpid(), int(os.environ[SIGNAL]))
 
     functions = pure_functions.FUNCTIONS
     functions["upper"] = replace(functions["upper"], compute=upper)
