@@ -9,15 +9,19 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
 
 import ray
+from ray._private import worker
 from ray._private.services import canonicalize_bootstrap_address
 
 from rtlang.contract.errors import ConnectionLostError
 from rtlang.fleet.ray.engine_actor import NAMESPACE
 from rtlang.fleet.ray.head import LOCAL, check_cluster, check_head, one_line
+
+logger = logging.getLogger(__name__)
 
 INIT_TIMEOUT_S = 60.0
 """Seconds that `ray.init` may take with a head that answers; a busy machine needs several."""
@@ -37,6 +41,7 @@ def join_ray(address: str, *, num_cpus: int | None = None) -> bool:
     if ray.is_initialized():
         return False
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    log_messages_of_nodes()
     options: dict[str, Any] = {"namespace": NAMESPACE, "log_to_driver": False, "configure_logging": False}
     if address == LOCAL:
         ray.init(
@@ -65,6 +70,18 @@ def head_in_use() -> str:
 def leave_ray() -> None:
     """Disconnect this process from Ray; ends a Ray that it started."""
     ray.shutdown()
+
+
+def log_messages_of_nodes() -> None:
+    """Let messages of nodes to this process go to its log, one line each.
+
+    Ray prints them to standard output. That of a node that has died is the end of its log: the state of its tables.
+    """
+    worker.print_to_stdstream = _log_message
+
+
+def _log_message(data: Mapping[str, Any], *_: object, **__: object) -> None:
+    logger.warning("Ray (%s): %s", data.get("pid"), one_line("\n".join(data.get("lines") or ())))
 
 
 def _init_within(timeout_s: float, address: str, options: dict[str, Any]) -> None:

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
+import re
+import signal
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +19,7 @@ from rtlang.contract.errors import ConnectionLostError
 from rtlang.fleet.ray import head_watch
 from rtlang.fleet.ray.head_watch import HeadWatch
 from tests.support.servers.free_port import free_port
+from tests.support.servers.ray_cluster import ray_cluster
 
 
 def test_a_head_that_has_died_is_given_up_once() -> None:
@@ -64,3 +71,32 @@ def test_the_patience_is_shorter_than_that_of_ray(
     if given is not None:
         monkeypatch.setenv(name, given)
     assert head_watch.patience_s() == expected
+
+
+def child(command: str) -> int:
+    """The process of this name that this process has started."""
+    for status in Path("/proc").glob("[0-9]*/status"):
+        fields = dict(re.findall(r"^(\w+):\s*(.*)$", status.read_text(encoding="utf-8"), re.MULTILINE))
+        if (fields["Name"], fields["PPid"]) == (command, str(os.getpid())):
+            return int(fields["Pid"])
+    raise LookupError(command)
+
+
+@pytest.mark.long
+def test_a_server_whose_cluster_has_lost_its_head_ends_with_a_status_of_its_own() -> None:
+    with ray_cluster(1) as address:
+        command = [sys.executable, "-m", "rtlang", "serve", "--port", "0", "--replicas", "1", "--ray", address]
+        environment = os.environ | {"RAY_gcs_rpc_server_reconnect_timeout_s": "40"}
+        with subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as server:
+            try:
+                assert server.stdout is not None
+                assert server.stdout.readline().startswith("serving rtlang:tiny")
+                os.kill(child("gcs_server"), signal.SIGKILL)
+                _, errors = server.communicate(timeout=120)
+            finally:
+                server.kill()
+    assert server.returncode == 70
+    assert re.search(rf"the head of the Ray cluster at {address} has not answered for \d+ s", errors)
+    assert errors.endswith("error: the engine has failed for good\n")
