@@ -31,7 +31,7 @@ from rtlang.contract.service.target import Listener, check_run
 from rtlang.fleet.engines.crash_suspects import Death
 from rtlang.fleet.engines.culprits import Culprits
 from rtlang.fleet.engines.engine_end import EngineEnd
-from rtlang.fleet.engines.engine_link import CALL_TIMEOUT_S, EngineLink, EngineState, ask_all, ask_any
+from rtlang.fleet.engines.engine_link import CALL_TIMEOUT_S, CLOSE_TIMEOUT_S, EngineLink, EngineState, ask_all, ask_any
 from rtlang.fleet.engines.engine_pool import CancelGraph, EndReason, EnginePool, FailGraph, GraphMoved, OpenGraph, Order
 from rtlang.fleet.engines.engine_run import EngineRun, deliver_all
 from rtlang.fleet.engines.launcher import Launcher
@@ -52,6 +52,8 @@ BEAT_S = 1.0
 MAX_NAMED = 8
 """Graphs that a log line names."""
 METRICS_TIMEOUT_S, SNAPSHOT_TIMEOUT_S = 2.0, 5.0
+JOIN_TIMEOUT_S = CLOSE_TIMEOUT_S + 5.0
+"""Seconds that all engines together may take to end; one that is just being looked for on a cluster takes longer."""
 
 
 class EngineTarget:
@@ -265,8 +267,9 @@ class EngineTarget:
             links = list(self._links.values())
         for link in links:
             link.close()
+        end = time.monotonic() + JOIN_TIMEOUT_S
         for link in links:
-            link.join()
+            link.join(max(0.0, end - time.monotonic()))
         self._stop(AbortedError("the runtime was closed"))
         with self._lock:
             had_settings, self._has_settings = self._has_settings, False

@@ -17,7 +17,7 @@ from rtlang.contract.runs.principal import Principal
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.fleet.engines import crash_suspects, engine_link, engine_pool, engine_target
 from rtlang.fleet.engines.crash_suspects import CRASH, FATAL_STRIKES, KILL
-from rtlang.fleet.engines.engine_link import EngineState
+from rtlang.fleet.engines.engine_link import EngineLink, EngineState
 from rtlang.fleet.engines.engine_target import EngineTarget
 from rtlang.fleet.messages.graph_ids import graph_id_of
 from tests.support.programs.graph_ear import Ear
@@ -324,3 +324,30 @@ def test_all_graphs_end_when_no_engine_can_be_started_any_more(
         assert not target.is_alive
         with pytest.raises(EngineDeadError, match=r"the engine has stopped: .*there is no place"):
             target.submit(GRAPH, Ear())
+
+
+def test_engines_that_are_just_being_launched_are_waited_for_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As actors of a cluster without nodes, which Ray looks for in minutes: a server must end before its supervisor kills it."""
+    monkeypatch.setattr(engine_target, "JOIN_TIMEOUT_S", 0.3)
+    may_go_on, waits = threading.Event(), list[float]()
+
+    class LookingLauncher(ScriptedLauncher):
+        def launch(self) -> ScriptedEngine:
+            if self.name != "a":
+                may_go_on.wait(60)
+            return super().launch()
+
+    original = EngineLink.join
+
+    def join(link: EngineLink, timeout_s: float) -> None:
+        started = time.monotonic()
+        original(link, timeout_s)
+        waits.append(time.monotonic() - started if link.name != "a" else 0.0)
+        if link.name != "a":
+            assert timeout_s <= 0.3 - sum(waits[:-1]) + 0.01
+
+    monkeypatch.setattr(EngineLink, "join", join)
+    target = EngineTarget([LookingLauncher(name) for name in ("a", "b", "c", "d")]).start()
+    target.close()
+    may_go_on.set()
+    assert len(waits) == 4
