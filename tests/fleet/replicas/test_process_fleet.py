@@ -10,6 +10,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Generate, RequestGraph, Text
 from rtlang.contract.runs.run_options import RunOptions
+from rtlang.fleet.engines.engine_run import EngineRun
 from rtlang.fleet.host.engine_host import EngineHost
 from rtlang.fleet.replicas import process_fleet
 from rtlang.fleet.replicas.process_fleet import ProcessFleet
@@ -47,6 +48,37 @@ def test_the_size_follows_the_queue(host: EngineHost, monkeypatch: pytest.Monkey
         ear = Ear()
         fleet.submit(LONG, ear)
         assert ear.values()
+
+
+def test_a_replica_that_ends_while_the_fleet_grows_loses_no_program(
+    host: EngineHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launchers: dict[str, ThreadLauncher] = {}
+
+    def launcher(name: str) -> ThreadLauncher:
+        return launchers.setdefault(name, ThreadLauncher(host, name))
+
+    monkeypatch.setattr(process_fleet, "process_launchers", lambda *_: launcher)
+    monkeypatch.setattr(process_fleet, "INTERVAL_S", 0.01)
+    scaling = Scaling(1, 3, queue_tokens=100.0, up_after_s=0.01, down_after_s=0.05)
+    with ProcessFleet(RuntimeConfig(dtype="float32", num_pages=400), scaling) as fleet:
+
+        def submitted(credit: int | None) -> tuple[list[Ear], list[EngineRun]]:
+            ears = [Ear() for _ in range(4)]
+            return ears, [fleet.submit(LONG, ear, RunOptions(seed=7, credit=credit)) for ear in ears]
+
+        expected = [ear.values() for ear in submitted(None)[0]]
+        wait_until(lambda: len(fleet.fleet_report().replicas) == 1)
+        (first,) = [replica.name for replica in fleet.fleet_report().replicas]
+        ears, runs = submitted(3)
+        wait_until(lambda: all(ear.num_tokens == 3 for ear in ears))
+        wait_until(lambda: len(fleet.fleet_report().replicas) > 1)
+        launchers[first].engines[-1].kill()
+        for run in runs:
+            run.grant(1000)
+        assert [ear.values() for ear in ears] == expected
+        assert all(len(ear.finals) == 1 for ear in ears)
+        wait_until(lambda: len(fleet.fleet_report().replicas) == 1)
 
 
 def test_a_rolling_update_is_not_undone_by_the_roster(host: EngineHost, monkeypatch: pytest.MonkeyPatch) -> None:
