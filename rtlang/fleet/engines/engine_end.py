@@ -12,7 +12,9 @@ from rtlang.contract.process.current_work import WorkSample
 from rtlang.fleet.engines.work_record import WorkRecord
 from rtlang.fleet.messages.graph_ids import stream_id_of
 
-NO_CRASH = (None, 0, -signal.SIGKILL)
+CONNECTION_LOST = -1000
+"""Exit code of an engine that only its connection tells about: no process and no signal has it."""
+NO_CRASH = (None, 0, -signal.SIGKILL, CONNECTION_LOST)
 """Exit codes that tell of no crash: it is unknown, the engine left because its connection was cut, or it was killed from outside."""
 _OOM_KILLS = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
@@ -98,6 +100,8 @@ def _event(code: int | None, *, is_silent: bool, ran_out: bool) -> str:
         return "gave no sign of life"
     if ran_out:
         return "ran out of memory"
+    if code == CONNECTION_LOST:
+        return "cannot be reached any more"
     if code is None or code >= 0:
         return "has ended" if code is None else f"ended with code {code}"
     with suppress(ValueError):

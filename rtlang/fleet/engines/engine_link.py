@@ -470,13 +470,13 @@ def _end_of(session: _Session, code: int | None) -> EngineEnd:
     return replace(end, event="was killed, because work for one graph held its thread", held_by=held_by)
 
 
-def _reap(handle: EngineHandle) -> int:
-    """Wait for the end of an engine, and kill it if that takes too long; returns its exit code."""
+def _reap(handle: EngineHandle) -> int | None:
+    """Wait for the end of an engine, and kill it if that takes too long; returns its exit code, None if it has none even then."""
     code = _exit_code(handle, CLOSE_TIMEOUT_S)
     if code is None:
         handle.kill()
         code = _exit_code(handle, CLOSE_TIMEOUT_S)
-    return -1 if code is None else code
+    return code
 
 
 def _exit_code(handle: EngineHandle, timeout_s: float) -> int | None:

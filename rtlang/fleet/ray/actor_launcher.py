@@ -15,6 +15,7 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError
 
 from rtlang.contract.errors import EngineDeadError
+from rtlang.fleet.engines.engine_end import CONNECTION_LOST
 from rtlang.fleet.engines.work_record import WorkRecord
 from rtlang.fleet.ray.engine_actor import NAMESPACE, ActorAddress, actor_name
 from rtlang.fleet.ray.head import one_line
@@ -25,8 +26,6 @@ logger = logging.getLogger(__name__)
 FIND_TIMEOUT_S = 300.0
 """Seconds until an actor has a machine and its process has started; Ray may have to start a machine first."""
 ASK_TIMEOUT_S = 5.0
-CONNECTION_LOST = -1
-"""Exit code of an engine that only its connection tells about."""
 
 
 class RayLauncher:

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from rtlang.fleet.engines.engine_end import count_oom_kills, end_of, is_suspended
+from rtlang.fleet.engines.engine_end import CONNECTION_LOST, count_oom_kills, end_of, is_suspended
 from tests.support.waiting import wait_until
 
 
@@ -24,6 +24,9 @@ from tests.support.waiting import wait_until
         (-signal.SIGKILL, 1, False, True, "ran out of memory"),
         (-signal.SIGSEGV, 1, False, True, "was ended by SIGSEGV"),
         (-signal.SIGKILL, 1, True, True, "gave no sign of life"),
+        (CONNECTION_LOST, 0, False, False, "cannot be reached any more"),
+        (CONNECTION_LOST, 0, True, True, "gave no sign of life"),
+        (-signal.SIGHUP, 0, False, True, "was ended by SIGHUP"),
         (-200, 0, False, True, "was ended by signal 200"),
     ],
 )

@@ -106,7 +106,9 @@ def test_engines_are_spread_over_the_nodes(fleet: Any) -> None:
     assert len({node for _, node in pids().values()}) == 2
 
 
-def test_a_killed_engine_loses_no_program_and_changes_no_text(fleet: Any, undisturbed: list[Ear]) -> None:
+def test_a_killed_engine_loses_no_program_and_changes_no_text(
+    fleet: Any, undisturbed: list[Ear], caplog: pytest.LogCaptureFixture
+) -> None:
     before = pids()
     ears, runs = submit(fleet, 8, credit=5)
     wait_until(lambda: all(ear.num_tokens == 5 for ear in ears))
@@ -120,6 +122,7 @@ def test_a_killed_engine_loses_no_program_and_changes_no_text(fleet: Any, undist
     assert all(sum(isinstance(event, NodeFinished) for event in ear.events) == 2 for ear in ears)
     assert fleet.wait_until_ready(victim, 300.0)  # Ray starts it again, and the link finds it
     assert pids()[victim][0] != before[victim][0]
+    assert f"{victim}: its process cannot be reached any more" in caplog.text, "and no graph is blamed for that"
 
 
 def test_frontends_share_the_engines_and_end_alone(fleet: Any, address: str, undisturbed: list[Ear]) -> None:
