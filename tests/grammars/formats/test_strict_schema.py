@@ -9,7 +9,7 @@ from typing import Any, Literal
 import jsonschema
 import pytest
 from openai.lib._pydantic import to_strict_json_schema
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, create_model
 
 from rtlang_grammars import GrammarError
 from rtlang_grammars.formats.strict_schema import closed_schema
@@ -79,6 +79,70 @@ def test_a_class_is_closed_as_the_client_of_the_api_closes_it(model: type[BaseMo
         assert ours.is_valid(value) == theirs.is_valid(value), value
         found.add(ours.is_valid(value))
     assert found == {True, False}
+
+
+def random_class(rng: random.Random, name: str, depth: int = 0) -> type[BaseModel]:
+    """A class with required and optional fields of scalars, lists, unions, enums and other classes."""
+
+    def random_type(depth: int) -> Any:
+        kind = rng.randrange(9 if depth < 3 else 6)
+        if kind < 6:
+            return (str, int, bool, Color, Literal["leaf", 3], float)[kind]
+        if kind == 6:
+            return list[random_type(depth + 1)]  # type: ignore[misc]
+        if kind == 7:
+            return random_type(depth + 1) | None
+        return random_class(rng, f"{name}_{rng.randrange(10**9)}", depth + 1)
+
+    fields: dict[str, Any] = {}
+    for i in range(rng.randrange(1, 4)):
+        found = random_type(depth)
+        default: Any = rng.choice([..., Field(description="d"), Field(default=None, title="t")])
+        fields[f"f{i}"] = (found, default)
+    return create_model(name, **fields)
+
+
+def value_of(schema: Any, root: Any, rng: random.Random) -> Any:
+    """A value that is valid for a schema of a class, with each property present or not as the schema demands."""
+    if "$ref" in schema:
+        return value_of(root["$defs"][schema["$ref"].rsplit("/", 1)[1]], root, rng)
+    if "anyOf" in schema:
+        return value_of(rng.choice(schema["anyOf"]), root, rng)
+    if "enum" in schema or "const" in schema:
+        return rng.choice(schema.get("enum") or [schema["const"]])
+    match schema["type"]:
+        case "object":
+            return {name: value_of(each, root, rng) for name, each in schema["properties"].items()}
+        case "array":
+            return [value_of(schema["items"], root, rng) for _ in range(rng.randrange(3))]
+        case kind:
+            return {"string": "s", "integer": 4, "boolean": True, "number": 0.5, "null": None}[kind]
+
+
+def maps_in(value: Any) -> list[dict[str, Any]]:
+    if isinstance(value, list):
+        return [found for each in value for found in maps_in(each)]
+    return [value, *(found for each in value.values() for found in maps_in(each))] if isinstance(value, dict) else []
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_random_class_is_closed_as_the_client_of_the_api_closes_it(seed: int) -> None:
+    rng = random.Random(seed)
+    model = random_class(rng, f"Class{seed}")
+    strict, closed = to_strict_json_schema(model), closed_schema(model.model_json_schema())
+    theirs, ours = jsonschema.Draft202012Validator(strict), jsonschema.Draft202012Validator(closed)
+    assert closed_schema(strict) == strict, "their schema is closed already"
+    for _ in range(20):
+        value = value_of(strict, strict, rng)
+        assert theirs.is_valid(value)
+        assert ours.is_valid(value), (closed, value)
+        place = rng.choice(maps_in(value))
+        if rng.random() < 0.5:
+            del place[rng.choice(list(place))]
+        else:
+            place["undeclared"] = 1
+        assert not theirs.is_valid(value)
+        assert not ours.is_valid(value), (closed, value)
 
 
 def test_the_given_schema_stays_as_it_is() -> None:
