@@ -11,12 +11,13 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.semconv._incubating.attributes import error_attributes, gen_ai_attributes, http_attributes
 
 import rtlang as rt
 from rtlang.contract.accounts import tracing
 from rtlang.contract.accounts.request_context import RequestContext
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.request_graph import Generate, RequestGraph, Text
+from rtlang.contract.request_graph import Generate, RequestGraph, Select, Text
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.runtime.reports import spans
 from tests.support.programs.graph_ear import Ear
@@ -122,6 +123,34 @@ def test_a_run_goes_on_with_the_trace_of_its_request(exported: tuple[rt.Runtime,
     assert (run.attributes["rtlang.request_id"], run.attributes["rtlang.principal"]) == ("r-1", "local")
     assert node.attributes is not None
     assert (node.attributes["gen_ai.request.choice.count"], node.attributes["gen_ai.request.seed"]) == (2, 3)
+
+
+def test_names_of_attributes_are_those_of_the_published_conventions(
+    exported: tuple[rt.Runtime, InMemorySpanExporter],
+) -> None:
+    runtime, exporter = exported
+    exporter.clear()
+    params = SamplingParams(
+        max_tokens=2, n=2, seed=3, top_k=5, temperature=1, frequency_penalty=0.1, presence_penalty=0.2
+    )
+    nodes = (Text(0, None, ("x",)), Generate(1, 0, "y", params), Select(2, 0, "z", ("a", "b")))
+    ear, context = Ear(), RequestContext.of(None, "POST /v1/chat/completions")
+    runtime.submit(RequestGraph(nodes), ear, RunOptions(context=context, seed=1))
+    ear.end()
+    published = {
+        value
+        for module in (gen_ai_attributes, http_attributes, error_attributes)
+        for value in vars(module).values()
+        if isinstance(value, str)
+    }
+    used = {name for span in exporter.get_finished_spans() for name in span.attributes or {}}
+    ours = {name for name in used if name.startswith("rtlang.")}
+    assert len(used - ours) > 12
+    assert used - ours - published == set()
+    operations = {each.value for each in gen_ai_attributes.GenAiOperationNameValues}
+    found = {(span.attributes or {}).get("gen_ai.operation.name") for span in exporter.get_finished_spans()} - {None}
+    assert found == {"chat", "text_completion"}
+    assert found <= operations
 
 
 def test_without_the_package_there_are_no_spans(monkeypatch: pytest.MonkeyPatch) -> None:
