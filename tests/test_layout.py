@@ -35,6 +35,14 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "one cluster serves the tests of all actors",
     ),
     "rtlang/fleet/ray/actor_launcher.py": ("tests/fleet/ray/test_frontend.py", "it connects to actors of that cluster"),
+    "rtlang/contract/accounts/tracing.py": (
+        "tests/serve/records/test_door_spans.py",
+        "contexts become spans, and spans contexts, over two processes there",
+    ),
+    "rtlang/serve/http/request_middleware.py": (
+        "tests/serve/records/test_request_record.py",
+        "it begins and ends the records that are tested there",
+    ),
     "rtlang/fleet/host/worker.py": ("tests/fleet/engines/test_engine_process.py", "its processes are started there"),
     "grammars/rtlang_grammars/context_free/lark_errors.py": (
         "tests/grammars/context_free/test_lark_source_imports.py",
