@@ -40,6 +40,7 @@ KINDS = (*PATTERN[:9], "model", *PATTERN[10:19], "sockets")
 """Kinds of blocks, by their number."""
 
 _AT_ONCE = 8
+_HANG_MODEL_S = 300.0  # some ask for 65,536 tokens
 _GROWN_BYTES = 64 << 20
 _HELLO = {True: b'{"t": "hello", "v": 1}', False: msgpack.packb({"t": "hello", "v": 1})}
 
@@ -123,7 +124,7 @@ class Blocks:
     def _server_with_model(self) -> MemoryServer:
         if self._model is None:
             runtime = self._stack.enter_context(rtlang.Runtime(num_pages=2048, grammar_timeout_s=1.0))
-            self._model = MemoryServer(runtime), runtime
+            self._model = MemoryServer(runtime, _HANG_MODEL_S), runtime
         return self._model[0]
 
     def lost_pages(self) -> int:

@@ -95,9 +95,14 @@ class MemoryTransport(asyncio.Transport):
 
 
 class MemoryServer:
-    """The routes and the WebSocket of a server around a target. Make and use it on a running loop."""
+    """The routes and the WebSocket of a server around a target. Make and use it on a running loop.
 
-    def __init__(self, target: Target) -> None:
+    Args:
+        hang_s: in place of `HANG_S`.
+    """
+
+    def __init__(self, target: Target, hang_s: float | None = None) -> None:
+        self._hang_s = hang_s
         loop = asyncio.get_running_loop()
         info = ServerInfo("epoch", max_streams=256)
         self._service = StreamService(target, ServeConfig(port=0), info, Metrics(), loop)
@@ -126,7 +131,7 @@ class MemoryServer:
                 socket.data_received(data[start : start + 65_536])
             await asyncio.sleep(0)
         try:
-            async with asyncio.timeout(HANG_S):
+            async with asyncio.timeout(self._hang_s or HANG_S):
                 at = size
                 while not transport.is_closed:
                     transport.has_written.clear()
@@ -184,7 +189,7 @@ class MemoryServer:
             "server": ("127.0.0.1", 1),
         }
         try:
-            async with asyncio.timeout(HANG_S):
+            async with asyncio.timeout(self._hang_s or HANG_S):
                 await self._app(scope, receive, send)
         except TimeoutError:
             raise Hang(f"no answer to {path} {body[:200]!r}") from None
