@@ -47,6 +47,9 @@ from rtlang.runtime.nodes.slots import slots_of
 from rtlang.runtime.nodes.work_slices import WorkSlices
 from rtlang.runtime.texts.token_sequence import TokenSequence
 
+NAME_US = 1.2
+"""Of a node of which the final event may tell the value."""
+
 
 class GraphExecution:
     """The execution of one graph. Used on the engine thread only.
@@ -74,6 +77,7 @@ class GraphExecution:
         on_expand: Callable[[int, Sequence[Node]], None] = lambda control_id, nodes: None,
     ) -> None:
         self.graph_id, self._is_open, self._listener, self._on_end = graph_id, options.is_open, listener, on_end
+        self._is_finishing = False
         self._account = account = None if options.budget is None else BudgetAccount(options.budget)
         self.table = table = NodeTable(options.inputs, generations_last=account is not None)
         self._slices = slices = WorkSlices(
@@ -197,11 +201,17 @@ class GraphExecution:
             self._executors[type(node)].start(node, before)
 
     def _end_if_done(self) -> None:
-        if not self._is_open and self.table.is_done:
-            table = self.table
-            self._end(
-                GraphFinished(self.graph_id, table.named_values(), self._calls.usage, tuple(sorted(table.failed)))
-            )
+        if not self._is_open and self.table.is_done and not self._is_finishing:
+            self._is_finishing = True
+            self._slices.do(NAME_US * len(self.table.nodes), self.table.named_values, self._finish)
+
+    def _finish(self, values: dict[str, Any] | Exception) -> None:
+        """The named values were put together, those of many nodes on another thread."""
+        if isinstance(values, Exception):
+            raise values
+        if not self.is_ended:
+            failed = tuple(sorted(self.table.failed))
+            self._end(GraphFinished(self.graph_id, values, self._calls.usage, failed))
 
     def _end(self, event: GraphFinished | GraphFailed) -> None:
         self.table.is_over = True

@@ -40,6 +40,7 @@ from rtlang.contract.runs.known import KnownOutcome
 from rtlang.contract.runs.principal import Principal, PrincipalLimits
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.runtime.admission import Admission, Share
+from rtlang.runtime.nodes.node_table import NodeTable
 from rtlang.runtime.nodes.work_slices import SMALL_WORK_US
 from rtlang.runtime.runtime import Runtime
 from rtlang.work.fair_queue import owner_of
@@ -251,6 +252,23 @@ def test_nodes_count_as_well_and_those_of_a_loop_when_they_run(runtime: Runtime)
 def runtime_nodes(ran: Ran) -> set[int]:
     """The nodes of a graph that have ended in some way, as far as it tells."""
     return {event.node_id for event in ran.events if isinstance(event, (NodeFailed, NodeFinished, ValueKnown))}
+
+
+def test_the_values_of_many_nodes_are_put_together_beside_the_engine_thread(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[str] = []
+    named_values = NodeTable.named_values
+
+    def noted(self: NodeTable) -> dict[str, Any]:
+        threads.append(threading.current_thread().name.rpartition("-")[0])
+        return named_values(self)
+
+    monkeypatch.setattr(NodeTable, "named_values", noted)
+    for count in (1, 1_000):
+        nodes: list[Node] = [Apply(each, "list", (), f"n{each}") for each in range(count)]
+        assert Ran(runtime, nodes).values == {f"n{each}": [] for each in range(count)}
+    assert threads[1] == "rtlang-work" != threads[0]
 
 
 def test_work_that_has_not_begun_is_dropped_with_its_graph(runtime: Runtime) -> None:
