@@ -43,8 +43,8 @@ MAX_TEXT_CHARS = 4_000_000
 MAX_TEXT_TOKENS = 1_000_000
 MAX_NAME_CHARS = 32_768
 MAX_OPERANDS = 4_096
-MAX_PARTS = 16_384
-"""Parts of a text; a message of a chat takes three."""
+MAX_PARTS = 32_768
+"""Parts of a text: three for a message of a chat."""
 MAX_CASES = 256
 MAX_ITERATIONS = 10_000
 MAX_NESTING = 32
