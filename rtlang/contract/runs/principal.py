@@ -70,6 +70,10 @@ class PrincipalLimits:
                 )
 
 
+_CHECKED_BEFORE = ("max_places", "max_prompt_bytes", "max_output_tokens", "max_streams", "tokens_per_minute")
+"""The limits that are checked before a graph reaches the engine's process."""
+
+
 @dataclass(frozen=True, slots=True)
 class Principal:
     """The party that a request belongs to.
@@ -126,15 +130,8 @@ class Principal:
 
     def in_engine(self) -> Principal:
         """The principal without the limits that are checked before its graphs reach the engine's process."""
-        limits = replace(
-            self.limits,
-            max_places=None,
-            max_prompt_bytes=None,
-            max_output_tokens=None,
-            max_streams=None,
-            tokens_per_minute=None,
-        )
-        return replace(self, limits=limits)
+        given = {name: None for name in _CHECKED_BEFORE if getattr(self.limits, name) is not None}
+        return replace(self, limits=replace(self.limits, **given)) if given else self
 
     def to_plain(self) -> dict[str, Any]:
         """The principal as a map of plain values, without the defaults."""
