@@ -65,6 +65,7 @@ class TextService(Protocol):
         tools: str | None,
         end: HistoryEnd,
         template_options: str | None = None,
+        max_tokens: int | None = None,
     ) -> list[int]:
         """The tokens of the prompt that the model's chat template writes for a whole conversation.
 
@@ -72,8 +73,10 @@ class TextService(Protocol):
             messages: maps with `role`, `content` (text, a list of maps with `type` "text" and `text`, or None), and other fields that
                 templates read. Messages of the assistant may have `tool_calls` as the OpenAI API has them, with maps as arguments.
             tools, template_options: see `RoleStart`.
+            max_tokens: a text that must have more tokens is refused before they are computed.
         Raises:
             ParameterError: the template refuses the conversation; names the field `messages`.
+            ContextLengthError: there are more than `max_tokens` tokens. One with fewer may still be too long.
         """
 
     def decode(self, token_ids: Sequence[int], *, shows_special: bool = False) -> str:

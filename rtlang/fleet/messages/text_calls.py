@@ -71,9 +71,10 @@ class RemoteTextService:
         tools: str | None,
         end: HistoryEnd,
         template_options: str | None = None,
+        max_tokens: int | None = None,
     ) -> list[int]:
         """See `TextService.chat_prompt`."""
-        args = [[dict(each) for each in messages], tools, end, template_options]
+        args = [[dict(each) for each in messages], tools, end, template_options, max_tokens]
         return list(self._call("chat_prompt", args, num_chars_in(args) * TOKENIZE_S_PER_CHAR))
 
     def decode(self, token_ids: Sequence[int], *, shows_special: bool = False) -> str:

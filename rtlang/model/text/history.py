@@ -32,12 +32,15 @@ Message: TypeAlias = Mapping[str, Any]
 Messages: TypeAlias = list[dict[str, Any]]
 
 
-def chat_prompt(chat: ChatTemplate, messages: Sequence[Message], end: HistoryEnd) -> list[int]:
+def chat_prompt(
+    chat: ChatTemplate, messages: Sequence[Message], end: HistoryEnd, check_length: Callable[[int], None]
+) -> list[int]:
     """The tokens of the prompt of a conversation.
 
     Args:
         messages: maps with `role`, `content` (text, a list of text parts, or None), and any other field that templates read. Messages
             of the assistant may have `tool_calls`, whose arguments are maps.
+        check_length: called with the number of characters before they are encoded; what it raises is raised.
     Raises:
         ParameterError: the template refuses the conversation.
     """
@@ -61,6 +64,7 @@ def chat_prompt(chat: ChatTemplate, messages: Sequence[Message], end: HistoryEnd
                 "the model's chat template does not write the content of the last message",
             )
         text = text[:stop]
+    check_length(len(text))
     return chat.encode(text, is_start=True, cuts=chat.cuts(text, used, ends_with_prompt=end == "prompt"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rtlang.contract.errors import ParameterError
+from rtlang.contract.errors import ContextLengthError, ParameterError
 from rtlang.contract.request_graph import Part
 from rtlang.contract.service.text_service import HistoryEnd, TextServiceInfo
 from rtlang.model.text.history import chat_prompt
@@ -60,9 +60,16 @@ class TokenizerTextService:
         tools: str | None,
         end: HistoryEnd,
         template_options: str | None = None,
+        max_tokens: int | None = None,
     ) -> list[int]:
         """See `TextService.chat_prompt`."""
-        return chat_prompt(self._tokenizer.chat.with_settings(tools, template_options), messages, end)
+        chat, longest = self._tokenizer.chat.with_settings(tools, template_options), self._tokenizer.longest_token
+
+        def check_length(num_chars: int) -> None:
+            if max_tokens is not None and num_chars // longest > max_tokens:
+                raise ContextLengthError(num_chars // longest, 0, max_tokens)
+
+        return chat_prompt(chat, messages, end, check_length)
 
     def decode(self, token_ids: Sequence[int], *, shows_special: bool = False) -> str:
         """See `TextService.decode`."""

@@ -38,6 +38,7 @@ def read_messages(
     *,
     end: HistoryEnd = "prompt",
     template_options: str | None = None,
+    max_tokens: int | None = None,
 ) -> tuple[Part, ...]:
     """The prompt of a chat, as parts of a text node.
 
@@ -46,9 +47,11 @@ def read_messages(
         tools, template_options: see `RoleStart`.
         tool_format: the format of the model's tool calls.
         texts: the tokenizer and chat template of the model; None if they are not known here.
+        max_tokens: see `TextService.chat_prompt`.
         end: how the prompt ends; the last message is left open for the model to continue it, which must be the assistant's.
     Raises:
         ParameterError: a message is malformed; names the field by its path. Or the chat template refuses the conversation.
+        ContextLengthError: there are more than `max_tokens` tokens.
     """
     plain = read_list(given, "messages")
     if not 1 <= len(plain) <= MAX_MESSAGES:
@@ -58,7 +61,7 @@ def read_messages(
         raise ParameterError("continue_final_message", True, "expected the last message to be the assistant's")
     if texts is None:
         return tuple(_framed(messages, tools, tool_format or PLAIN_FORMAT, end, template_options))
-    return (TokenIds(tuple(texts.chat_prompt(messages, tools, end, template_options))),)
+    return (TokenIds(tuple(texts.chat_prompt(messages, tools, end, template_options, max_tokens))),)
 
 
 def _message(message: Any, where: str) -> dict[str, Any]:

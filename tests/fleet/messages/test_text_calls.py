@@ -25,8 +25,15 @@ class Service:
         assert parts == (RoleStart("user"), "hello", RoleEnd())
         return [7]
 
-    def chat_prompt(self, messages: Any, tools: str | None, end: str, template_options: str | None = None) -> list[int]:
-        return list(map(ord, f"{messages[0]['role']} {tools} {end} {template_options}"))
+    def chat_prompt(
+        self,
+        messages: Any,
+        tools: str | None,
+        end: str,
+        template_options: str | None = None,
+        max_tokens: int | None = None,
+    ) -> list[int]:
+        return list(map(ord, f"{messages[0]['role']} {tools} {end} {template_options} {max_tokens}"))
 
     def decode(self, token_ids: Any, *, shows_special: bool = False) -> str:
         return f"{token_ids} {shows_special}"
@@ -49,8 +56,8 @@ def test_calls_and_their_values_cross_as_they_are() -> None:
     assert remote.encode("four", allow_special=True) == [4, True, True]
     assert remote.encode_parts([RoleStart("user"), "hello", RoleEnd()]) == [7]
     history = [{"role": "user", "content": "Hi"}]
-    assert remote.chat_prompt(history, "[]", "prompt", "{}") == list(map(ord, "user [] prompt {}"))
-    assert remote.chat_prompt(history, None, "open") == list(map(ord, "user None open None"))
+    assert remote.chat_prompt(history, "[]", "prompt", "{}", 7) == list(map(ord, "user [] prompt {} 7"))
+    assert remote.chat_prompt(history, None, "open") == list(map(ord, "user None open None None"))
     assert remote.decode((1, 2), shows_special=True) == "[1, 2] True"
     assert remote.token_names([255]) == ["255"]
     assert remote.token_bytes([255]) == [b"\xff"]

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from rtlang.contract.errors import ParameterError
+from rtlang.contract.errors import ContextLengthError, ParameterError
 from rtlang.contract.graph.template_options import TemplateOptions
 from rtlang.model.text import chat_template
+from rtlang.model.text.chat import ChatTemplate
 from rtlang.model.text.chat_template import TemplateEnvironment
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.texts.text_service import TokenizerTextService
@@ -447,3 +448,17 @@ def test_an_open_message_without_text_ends_with_its_beginning(content: Any, tmp_
     service = TokenizerTextService(Tokenizer.from_pretrained(tmp_path))
     prompt = service.chat_prompt(messages, None, "open", TemplateOptions(source).text)
     assert service.decode(prompt, shows_special=True) == "<user>q</s><assistant>"
+
+
+def test_a_text_that_must_be_too_long_is_refused_before_it_is_encoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_tokenizer_kind(tmp_path, "byte_level")
+    tokenizer = Tokenizer.from_pretrained(tmp_path)
+    service, messages = TokenizerTextService(tokenizer), [{"role": "user", "content": "é" * 10_000}]
+    num_tokens = len(service.chat_prompt(messages, None, "prompt"))
+    assert len(service.chat_prompt(messages, None, "prompt", None, num_tokens)) == num_tokens
+    most = 10_000 // tokenizer.longest_token - 1
+    monkeypatch.setattr(ChatTemplate, "encode", lambda *args, **options: pytest.fail("it was encoded"))
+    with pytest.raises(ContextLengthError, match=f"the context length is {most}"):
+        service.chat_prompt(messages, None, "prompt", None, most)

@@ -37,7 +37,9 @@ class Texts:
         assert isinstance(parts[-1], RoleStart)
         return list(map(ord, self.prompt))
 
-    def chat_prompt(self, messages: Any, tools: Any, end: Any, template_options: Any = None) -> list[int]:
+    def chat_prompt(
+        self, messages: Any, tools: Any, end: Any, template_options: Any = None, max_tokens: Any = None
+    ) -> list[int]:
         self.options = template_options
         return list(map(ord, self.prompt))
 

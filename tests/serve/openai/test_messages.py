@@ -24,7 +24,9 @@ class Texts(FakeTextService):
     def __init__(self) -> None:
         self.asked: list[Any] = []
 
-    def chat_prompt(self, messages: Any, tools: Any, end: Any, template_options: Any = None) -> list[int]:
+    def chat_prompt(
+        self, messages: Any, tools: Any, end: Any, template_options: Any = None, max_tokens: Any = None
+    ) -> list[int]:
         self.asked.append((messages, tools, end, template_options))
         return [1, 2]
 

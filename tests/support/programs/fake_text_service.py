@@ -45,7 +45,12 @@ class FakeTextService:
         return ids
 
     def chat_prompt(
-        self, messages: Sequence[Mapping[str, Any]], tools: str | None, end: str, template_options: str | None = None
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: str | None,
+        end: str,
+        template_options: str | None = None,
+        max_tokens: int | None = None,
     ) -> list[int]:
         text = "".join(f"<{each['role']}>{content_text(each.get('content') or '', 'content')}</>" for each in messages)
         text = {"prompt": text + "<assistant>", "open": text.removesuffix("</>"), "closed": text}[end]
