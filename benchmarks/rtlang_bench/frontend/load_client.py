@@ -168,7 +168,7 @@ class SseChannel:
         self._received = bytearray()
         self._events = bytearray()
         self._has_head = False
-        self._num_left = load.num_rounds
+        self._num_left, self._num_taken, self._error = load.num_rounds, 0, b""
 
     def begin(self) -> bytes:
         """See `Channel.begin`."""
@@ -200,10 +200,18 @@ class SseChannel:
             self._events += chunk
         *events, self._events = self._events.split(b"\n\n")
         for event in events:
-            self._tally.take(self._stream, self._num_tokens(bytes(event)))
+            num_tokens = self._num_tokens(bytes(event))
+            self._num_taken += num_tokens
+            if not num_tokens and b'"error"' in event:
+                self._error = bytes(event)
+            self._tally.take(self._stream, num_tokens)
         if not is_over:
             return b""
-        self._has_head = False
+        if self._load.counts_ids and self._num_taken != self._load.num_tokens:  # an error may be an event of the stream
+            reason = self._error[:200].decode(errors="replace")
+            self._tally.fail(self._stream, f"{self._num_taken} tokens of {self._load.num_tokens}: {reason}")
+            return None
+        self._has_head, self._num_taken = False, 0
         self._num_left -= 1
         if not self._num_left:
             self._tally.end(self._stream)

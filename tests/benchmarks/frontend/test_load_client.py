@@ -50,6 +50,16 @@ def test_tokens_are_counted_in_any_pieces(seed: int) -> None:
     assert len(report.first_s) == 2
 
 
+def test_a_stream_that_ends_before_its_tokens_has_failed() -> None:
+    load = Load("http://h:1", {"prompt": "a"}, num_streams=1, num_tokens=4, num_rounds=2)
+    tally = Tally(load)
+    channel = SseChannel(load, 0, tally)
+    assert channel.take(sse(choice("a", 1), {"error": {"message": "the engine is dead"}})) is None
+    (reason,) = tally.report.failures
+    assert reason.startswith("1 tokens of 4: ")
+    assert "engine is dead" in reason
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_streams_of_a_socket_are_told_apart(seed: int) -> None:
     load = Load("ws://h:1", {"prompt": "a"}, num_streams=3, num_tokens=2, streams_a_socket=2)
