@@ -584,7 +584,7 @@ class Runtime:
         return self.work.submit_for(owner, size * 1e-6, job, kind=WorkKind(kind))
 
     def post(self, command: Callable[[], None], client: Hashable = "") -> None:
-        """Run a function on the engine's thread between two steps, behind what its client has asked for.
+        """Run a function on the engine thread between two steps, behind what its client has asked for.
 
         Raises:
             EngineDeadError: the engine has stopped.

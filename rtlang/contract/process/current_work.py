@@ -1,4 +1,4 @@
-"""The work that an engine's thread does now, and the graph that it belongs to; and the work of graphs on other threads beside it.
+"""The work that an engine thread does now, and the graph that it belongs to; and the work of graphs on other threads beside it.
 
 A thread writes a few integers before each piece of work, and almost nothing afterwards: no clock, no lock. A monitor in the same process
 reads them when a thread stalls; in memory that is shared with another process, they also tell what the threads did when theirs ended.
@@ -112,7 +112,7 @@ def _beside_in(words: Words) -> Iterable[WorkBeside]:
 
 
 class CurrentWork:
-    """The record of an engine's thread, and of threads beside it. Each writes its part; `sample`, `interrupt` and `interrupt_beside` may be
+    """The record of an engine thread, and of threads beside it. Each writes its part; `sample`, `interrupt` and `interrupt_beside` may be
     called on any other one.
 
     Attributes:
@@ -139,7 +139,7 @@ class CurrentWork:
 
     @property
     def node_id(self) -> int | None:
-        """The node of the graph for which the engine's thread works, that was begun last."""
+        """The node of the graph for which the engine thread works, that was begun last."""
         node = self._words[_NODE]
         return node - 1 if node else None
 
@@ -224,7 +224,7 @@ class CurrentWork:
     # -- a monitor
 
     def interrupt(self, sample: WorkSample, seconds: float) -> bool:
-        """Stop the work of a graph, which has held the engine's thread for so many seconds.
+        """Stop the work of a graph, which has held the engine thread for so many seconds.
 
         Returns:
             Whether it is interrupted: it is stoppable, and still the work of the sample.

@@ -22,7 +22,7 @@ class WorkStopped(Exception):
         thread: names the thread.
     """
 
-    def __init__(self, seconds: float, thread: str = "the engine's thread") -> None:
+    def __init__(self, seconds: float, thread: str = "the engine thread") -> None:
         super().__init__(f"stopped after {seconds:g} s")
         self.seconds, self.thread = seconds, thread
 
@@ -38,7 +38,7 @@ class StoppableWork:
         thread: names the thread in `WorkStopped`.
     """
 
-    def __init__(self, thread: str = "the engine's thread") -> None:
+    def __init__(self, thread: str = "the engine thread") -> None:
         self._thread = thread
         self._piece: object | None = None  # that runs
         self._is_interrupting = self._was_interrupted = False

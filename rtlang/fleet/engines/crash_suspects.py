@@ -44,7 +44,7 @@ class Death:
     Attributes:
         has_crashed: whether it ended by its own fault, and was not killed from outside.
         at_work: the graphs of which one was worked on; None if that is not known.
-        held_by: the graph whose work held the engine's thread until it was killed for that.
+        held_by: the graph whose work held the engine thread until it was killed for that.
     """
 
     has_crashed: bool
@@ -153,7 +153,7 @@ class CrashSuspects:
 
         Args:
             graph_ids: the graphs that were open there.
-            last_beat: the last time at which the engine's thread worked. Graphs that it survived for long only wait for something.
+            last_beat: the last time at which the engine thread worked. Graphs that it survived for long only wait for something.
         """
         here = list(graph_ids)
         unproven = self._strike(here, last_beat, CRASH if death.has_crashed else KILL)

@@ -62,7 +62,7 @@ class EngineTarget:
     Args:
         launchers: start the engines.
         config: settings of the runtime of each engine.
-        stall_timeout_s: seconds without an answer of an engine's thread after which its process is replaced.
+        stall_timeout_s: seconds without an answer of an engine thread after which its process is replaced.
         balancer: chooses the engine of each graph; it belongs to the target from now on. None for a plain `LoadBalancer`.
         labels_engines: whether metrics say from which engine they are.
         num_spares: engines that take no graphs while all others are ready.

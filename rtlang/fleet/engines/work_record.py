@@ -42,7 +42,7 @@ class WorkRecord:
         return os.fstat(self.stack_fd).st_size
 
     def stack(self) -> list[str]:
-        """The stack of the engine's thread that was written last, the innermost function first; empty if there is none."""
+        """The stack of the engine thread that was written last, the innermost function first; empty if there is none."""
         start = max(0, self.num_stack_bytes - _MAX_STACK_BYTES)
         text = os.pread(self.stack_fd, _MAX_STACK_BYTES, start).decode("ascii", "replace")
         return stack_in(text, self.sample().thread)
@@ -71,7 +71,7 @@ class StallWatch:
     """Counts readings of a record, about one a second, that find the same work.
 
     Attributes:
-        num_same: readings before the last one that found the engine's thread in the same work for one graph.
+        num_same: readings before the last one that found the engine thread in the same work for one graph.
         num_frozen: readings before the last one that found all threads in the same work, some beside the engine's, while no answer came:
             one of them may hold the interpreter's lock.
     """

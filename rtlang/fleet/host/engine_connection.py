@@ -85,7 +85,7 @@ class EngineConnection:
         self._calls: dict[int, Future[None]] = {}  # that wait or run, by number
         self._beat = time.monotonic()
         self._is_beating = False
-        self._num_opened = 0  # graphs that the engine's thread has begun, or that were refused; written by that thread
+        self._num_opened = 0  # graphs that the engine thread has begun, or that were refused; written by that thread
 
     def serve(self, messages: Iterator[Message]) -> None:
         """Report that the engine is ready, then work until the messages end; graphs that still run are cancelled."""
@@ -213,7 +213,7 @@ class EngineConnection:
                 last = load
 
     def _answer_ping(self) -> None:
-        """Answer with the seconds for which the engine's thread has done nothing that was asked."""
+        """Answer with the seconds for which the engine thread has done nothing that was asked."""
         now = time.monotonic()
         self._writer.put({"t": "pong", "age": now - self._beat if self._is_beating else 0.0})
         if not self._is_beating:

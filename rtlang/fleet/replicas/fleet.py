@@ -38,7 +38,7 @@ class Fleet(EngineTarget):
         prefill: names of those that only compute prompts (see prefill_rule.py): a program that is opened there moves to another replica
             after its first token, which fetches the pages of the prompt if the settings have `cache_listen`.
         config: settings of the runtime of each engine.
-        stall_timeout_s: seconds without an answer of an engine's thread after which its engine is replaced.
+        stall_timeout_s: seconds without an answer of an engine thread after which its engine is replaced.
         seed: determines the random choices of the router.
         router: chooses replicas, and belongs to the fleet from now on; None for a `Router`.
         num_spares: replicas that take no programs while all others are ready. When another one ends, a spare takes its place at once, and

@@ -57,7 +57,7 @@ class Fault:
 LONG = " " * 500_000
 
 FAULTS = {
-    "function": Fault(value(HANGS), 0, "node 0 held the engine's thread for 2 s and was stopped"),
+    "function": Fault(value(HANGS), 0, "node 0 held the engine thread for 2 s and was stopped"),
     "native function": Fault(value(HOLDS), 1, "the graph held a thread of its engine", place="match"),
     "function on a thread": Fault(value(HANGS + LONG), 0, "node 0 held a thread for 30 s and was stopped"),
     # Those with rows in a step that waits for the interpreter are suspects as well, if there are any at that moment.

@@ -168,7 +168,7 @@ def test_a_pure_function_that_hangs_ends_its_graph_alone_in_this_process(
         end = culprit.end()
         assert isinstance(end, GraphFailed)
         assert isinstance(end.error, InternalError)
-        assert "node 3 held the engine's thread for 0.1 s and was stopped" in end.error.message
+        assert "node 3 held the engine thread for 0.1 s and was stopped" in end.error.message
         assert end.error.id in caplog.text
         assert "of principal ana, node 3, in upper" in caplog.text
         assert [ear.values() for ear in ears] == expected
