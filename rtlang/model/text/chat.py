@@ -23,7 +23,8 @@ import jinja2
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.graph.template_options import TemplateOptions
 from rtlang.model.text import tracked_text
-from rtlang.model.text.chat_template import MAX_RENDERED_CHARS, LimitExceeded, TemplateEnvironment
+from rtlang.model.text.chat_template import TemplateEnvironment
+from rtlang.model.text.template_bounds import MAX_RENDERED_CHARS, LimitExceeded
 from rtlang.model.text.tracked_text import TextSource, TrackedText, tracked
 from rtlang_grammars.formats.catalogue import detect_format
 

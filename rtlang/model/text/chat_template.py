@@ -11,7 +11,6 @@ import datetime
 import functools
 import itertools
 import json
-import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -22,12 +21,11 @@ import jinja2.nodes
 import jinja2.sandbox
 import jinja2.utils
 import jinja2.visitor
-from jinja2.exceptions import SecurityError
 
-from rtlang.model.text import tracked_text
+from rtlang.model.text import template_bounds, tracked_text
+from rtlang.model.text.template_bounds import MAX_BITS, LimitExceeded, check_scalar, check_size
 from rtlang.model.text.tracked_text import TrackedText
 
-MAX_RENDERED_CHARS = 4 << 20
 MAX_SOURCE_CHARS = 1 << 20
 MAX_ROUNDS = 1_000_000
 """Maximum loop iterations plus macro calls per rendering. Published templates need a few per message."""
@@ -36,7 +34,7 @@ MAX_WORK_CHARS = 1 << 28
 MAX_RENDER_CPU_S = 4.0
 """Maximum CPU time of one rendering: others wait for the thread that renders."""
 _MAX_NUMBER = 100_000
-_MAX_BITS = 4096
+_MAX_TIME_FORMAT_CHARS = 1_000
 _FOLLOWED_METHODS = frozenset(name for name in vars(TrackedText) if not name.startswith("_") and name != "runs")
 _FOLLOWED_FILTERS = frozenset(("trim", "replace", "join", "lower", "upper", "capitalize", "string", "safe"))
 """Filters that call methods of `TrackedText` on their arguments."""
@@ -46,11 +44,6 @@ _JINJA_ARGUMENTS = ("_loop_vars", "_block_vars")
 """Arguments that compiled templates pass with every call in a loop or a block."""
 _CONTAINERS = (list, tuple, dict)
 _MAX_NESTING = 200
-_WIDE_FORMAT = re.compile(r"%[^%a-zA-Z]*(\*|\d{5})")
-
-
-class LimitExceeded(SecurityError):
-    """A rendering needs more work, time or memory than a template may use."""
 
 
 class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
@@ -60,7 +53,7 @@ class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
         now: the current time as seen by the template.
     """
 
-    intercepted_binops = frozenset(("+", "*", "**", "%"))
+    intercepted_binops = frozenset(("+", "-", "*", "/", "//", "**", "%"))
     concat = staticmethod(tracked_text.joined)  # of the output of blocks and macros
 
     def __init__(self, now: datetime.datetime) -> None:
@@ -75,8 +68,8 @@ class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
         self.globals.pop("lipsum")
         self.globals["namespace"] = _Namespace
         self.globals["raise_exception"] = _raise_exception
-        self.globals["strftime_now"] = now.strftime
-        self.filters |= {"tojson": _tojson, "join": _join, "string": self._written, "safe": self._written}
+        self.globals["strftime_now"] = functools.partial(_time_text, now)
+        self.filters |= {"tojson": _tojson, "join": _join, "sum": _sum, "string": self._written, "safe": self._written}
         self.filters = {name: self._bounded(function, name) for name, function in self.filters.items()}
 
     def compiled(self, source: str) -> jinja2.Template:
@@ -121,11 +114,22 @@ class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
         """A list, tuple or map that the template makes, or a result that may be one.
 
         Raises:
-            LimitExceeded: its texts and elements are too many, counted as often as they would be written.
+            LimitExceeded: its texts and elements are too many, counted as often as they would be written; or it is bytes or a huge number.
         """
         if isinstance(value, _CONTAINERS):
-            _check_size(self._size(value))
+            check_size(self._size(value))
+        else:
+            check_scalar(value)
         return value
+
+    def _result(self, value: Any) -> Any:
+        """A result, which counts as work: lazy filters could make more texts than memory holds."""
+        self.count_work(value)
+        if isinstance(value, str) and len(value) > template_bounds.MAX_BOUND_CHARS:
+            raise LimitExceeded(
+                f"the template creates a text of more than {template_bounds.MAX_BOUND_CHARS} characters"
+            )
+        return self.built(value)
 
     def _size(self, value: object, depth: int = 0) -> int:
         """The characters and elements in a value. Values do not change while a template runs, so each is counted once."""
@@ -154,7 +158,7 @@ class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
     def concatenate(self, *values: object) -> str:
         """The result of the `~` operator."""
         texts = [self._written(value) for value in values]
-        _check_size(sum(map(len, texts)))
+        check_size(sum(map(len, texts)))
         self.count_work(*texts)
         return tracked_text.joined(texts)
 
@@ -166,7 +170,17 @@ class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
         for value in (*args, *kwargs.values()):
             self.built(value)
         if not isinstance(text, str):
-            return self.built(super().call(context, obj, *args, **kwargs))
+            return self._result(super().call(context, obj, *args, **kwargs))
+        name = method.__name__
+        if name == "join" and len(args) == 1:
+            return self._result(_join(self, args[0], text))
+        template_bounds.check_method(name, text, args, kwargs)
+        return self._result(self._call_of_text(context, obj, method, text, args, kwargs))
+
+    def _call_of_text(
+        self, context: Any, obj: Any, method: Any, text: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """The result of a method of text, with the sources of texts of messages."""
         kwargs = {key: value for key, value in kwargs.items() if key not in _JINJA_ARGUMENTS}
         if tracked_text.first_source((text, args, kwargs)) is None:
             return super().call(context, obj, *args, **kwargs)
@@ -183,11 +197,14 @@ class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
         _check_operands(operator, left, right)
         self.count_work(left, right)
         if operator == "%" and isinstance(left, str):
-            return _remainder(left, self.built(right))
-        return self.built(super().call_binop(context, operator, left, right))
+            template_bounds.check_percent(left, self.built(right))
+            return self._result(_remainder(left, right))
+        return self._result(super().call_binop(context, operator, left, right))
 
     def _bounded(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
         """Wrap a filter to refuse huge numbers as arguments, and to keep sources of texts if the filter itself does not."""
+
+        at = int(hasattr(function, "jinja_pass_arg"))  # of the filtered value
 
         @functools.wraps(function)
         def bounded(*args: Any, **kwargs: Any) -> Any:
@@ -195,9 +212,10 @@ class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
             self.count_work(*args)
             for value in (*args, *kwargs.values()):
                 self.built(value)
+            template_bounds.check_filter(name, args[at], args[at + 1 :], kwargs, self._size(args[at]))
             if name in _FOLLOWED_FILTERS:
                 args = tuple(TrackedText.whole(each, None) if type(each) is str else each for each in args)
-            result = self.built(function(*args, **kwargs))
+            result = self._result(function(*args, **kwargs))
             is_followed = name in _FOLLOWED_FILTERS or name in _CHOOSING_FILTERS
             return result if is_followed else tracked_text.covered(result, *args, kwargs)
 
@@ -256,11 +274,6 @@ def _method_call(name: str, arguments: list[Any], line: int) -> jinja2.nodes.Cal
     return jinja2.nodes.Call(method, arguments, [], None, None, lineno=line)
 
 
-def _check_size(size: int) -> None:
-    if size > MAX_RENDERED_CHARS:
-        raise LimitExceeded(f"the template creates a value of more than {MAX_RENDERED_CHARS} elements")
-
-
 def _check_numbers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     for value in (*args, *kwargs.values()):
         if isinstance(value, int) and abs(value) > _MAX_NUMBER:
@@ -269,18 +282,18 @@ def _check_numbers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
 
 def _check_operands(name: str, left: object, right: object) -> None:
     """Raise LimitExceeded for an operation whose result could be huge."""
+    check_scalar(left)
+    check_scalar(right)
     if isinstance(left, int) and isinstance(right, int):
         bits = {"*": left.bit_length() + right.bit_length(), "**": left.bit_length() * abs(right)}.get(name, 0)
-        if bits > _MAX_BITS:
-            raise LimitExceeded(f"the template computes a number of more than {_MAX_BITS} bits")
+        if bits > MAX_BITS:
+            raise LimitExceeded(f"the template computes a number of more than {MAX_BITS} bits")
     elif name == "*":
         for many, times in ((left, right), (right, left)):
             if isinstance(many, (str, list, tuple)) and isinstance(times, int):
-                _check_size(len(many) * times)
+                check_size(len(many) * times)
     elif name == "+" and isinstance(left, (str, list, tuple)) and isinstance(right, (str, list, tuple)):
-        _check_size(len(left) + len(right))
-    elif name == "%" and isinstance(left, str) and _WIDE_FORMAT.search(left):
-        raise LimitExceeded("the template uses too large a format width")
+        check_size(len(left) + len(right))
 
 
 def _remainder(template: str, values: Any) -> Any:
@@ -299,7 +312,24 @@ def _join(
 ) -> str:
     if attribute is not None:
         values = map(jinja2.filters.make_attrgetter(environment, attribute), values)
-    return tracked_text.joined(map(environment._written, values), str(separator))
+    separator = environment._written(separator)
+    return tracked_text.joined(template_bounds.bounded_pieces(values, separator, environment._written), separator)
+
+
+@jinja2.pass_environment
+def _sum(environment: TemplateEnvironment, values: Any, attribute: str | int | None = None, start: Any = 0) -> Any:
+    """`sum` of Jinja, by the operator of the template."""
+    if attribute is not None:
+        values = map(jinja2.filters.make_attrgetter(environment, attribute), values)
+    for value in values:
+        start = environment.call_binop(None, "+", start, value)
+    return start
+
+
+def _time_text(now: datetime.datetime, form: str) -> str:
+    if len(form) > _MAX_TIME_FORMAT_CHARS or template_bounds.has_wide_directive(form):
+        raise LimitExceeded("the template uses too long a format of the time")
+    return now.strftime(form)
 
 
 class _Generation(jinja2.ext.Extension):

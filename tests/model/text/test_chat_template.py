@@ -8,7 +8,8 @@ import jinja2
 import pytest
 
 from rtlang.model.text import chat_template
-from rtlang.model.text.chat_template import MAX_SOURCE_CHARS, LimitExceeded, TemplateEnvironment
+from rtlang.model.text.chat_template import MAX_SOURCE_CHARS, TemplateEnvironment
+from rtlang.model.text.template_bounds import LimitExceeded
 from rtlang.model.text.tracked_text import TextSource, TrackedText, joined
 
 NOW = datetime.datetime(2024, 5, 17)
