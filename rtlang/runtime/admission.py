@@ -29,6 +29,7 @@ from rtlang.contract.request_graph import (
     TokenIds,
     all_nodes,
     blocks_of,
+    held_data,
     node_bytes,
     num_requests,
     operands_of,
@@ -412,9 +413,15 @@ def _num_bytes(nodes: Sequence[Node]) -> int:
 
 
 def _num_value_bytes(nodes: Sequence[Node]) -> int:
-    """Bytes of nodes and their constants, and of those of their blocks."""
-    return sum(map(node_bytes, all_nodes(nodes))) + sum(
-        operand.measured().measure.num_bytes for operand in _operands(nodes) if isinstance(operand, Const)
+    """Bytes of nodes, of what they hold and of their constants, and of those of their blocks. What several nodes share counts once."""
+    num_bytes, held = 0, dict[int, int]()
+    for node in all_nodes(nodes):
+        num_bytes += node_bytes(node)
+        held.update((id(each), size) for each, size in held_data(node))
+    return (
+        num_bytes
+        + sum(held.values())
+        + sum(operand.measured().measure.num_bytes for operand in _operands(nodes) if isinstance(operand, Const))
     )
 
 

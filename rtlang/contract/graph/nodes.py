@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from sys import getsizeof
 from typing import Any, Literal
 
 from rtlang.contract.graph.value_size import Measured, measured
@@ -61,6 +62,8 @@ Operand = Ref | Arg | Const
 NODE_BYTES = 700
 """Of a node in the tables of a graph that runs; a node that waits for others has a few hundred more."""
 OPERAND_BYTES = 50
+PAIR_BYTES = 150
+"""Of a token and a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +313,30 @@ def operands_of(node: Node) -> tuple[Operand, ...]:
 def node_bytes(node: Node) -> int:
     """Bytes in memory of a node that runs, without its texts and values and without the nodes of its blocks."""
     return NODE_BYTES + OPERAND_BYTES * (len(node.parts) if isinstance(node, Text) else len(operands_of(node)))
+
+
+def held_data(node: Node) -> Iterator[tuple[object, int]]:
+    """What a node holds besides its texts and constants: names, choices, constraints, options; with the bytes of each."""
+    held: list[str | None] = [] if isinstance(node, Text) else [node.name]
+    match node:
+        case Text():
+            for part in node.parts:
+                if isinstance(part, RoleStart):
+                    held += [part.tools, part.template_options]
+        case Generate():
+            params = node.params
+            held += [*params.stop, *params.stop_regex, *params.thought_marks, params.x_fault]
+            yield params.logit_bias, PAIR_BYTES * len(params.logit_bias)
+            yield params.stop_token_ids, OPERAND_BYTES * len(params.stop_token_ids)
+            if node.constraint is not None:
+                held.append(node.constraint.source)
+                if (indentation := node.constraint.indentation) is not None:
+                    held += [*indentation.open, *indentation.close]
+        case Select():
+            held += node.choices
+        case Apply() | Call():
+            held.append(node.function)
+    yield from ((text, getsizeof(text)) for text in held if text is not None)
 
 
 def dependencies(node: Node) -> set[int]:

@@ -20,7 +20,7 @@ from rtlang.contract.events import (
 )
 from rtlang.contract.graph import pure_functions
 from rtlang.contract.graph.nodes import NODE_BYTES
-from rtlang.contract.params import SamplingParams
+from rtlang.contract.params import Constraint, SamplingParams
 from rtlang.contract.request_graph import (
     Apply,
     Arg,
@@ -33,6 +33,8 @@ from rtlang.contract.request_graph import (
     Ref,
     Repeat,
     RequestGraph,
+    RoleStart,
+    Select,
     Switch,
     Text,
 )
@@ -247,6 +249,38 @@ def test_nodes_count_as_well_and_those_of_a_loop_when_they_run(runtime: Runtime)
     ran = Ran(runtime, [loop], principal=limited(4 * 200 * NODE_BYTES), reports_progress=True)
     assert ran.errors[0] == "value_memory"
     assert 80 < len(runtime_nodes(ran)) < 200
+
+
+LONG = "x" * 16_000
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda number: Call(number, f"{number}" + LONG, ()),
+        lambda number: Call(number, "f", (), f"{number}" + LONG),
+        lambda number: Select(number, None, None, (f"{number}" + LONG, "b")),
+        lambda number: Generate(number, None, None, SamplingParams(stop=(f"{number}" + LONG,))),
+        lambda number: Generate(number, None, None, SamplingParams(), Constraint("regex", f"{number}" + LONG)),
+        lambda number: Generate(
+            number, None, None, SamplingParams(logit_bias=tuple((i, number / 7) for i in range(100)))
+        ),
+        lambda number: Text(number, None, (RoleStart("user", tools=f"{number}" + LONG),)),
+        lambda number: Text(number, None, (RoleStart("user", template_options=f"{number}" + LONG),)),
+        lambda number: Switch(number, None, Const(1), ((f"{number}" + LONG, Block(())),)),
+    ],
+)
+def test_names_choices_and_options_of_nodes_count_as_their_memory(make: Callable[[int], Node]) -> None:
+    share = Share(Admission(10_000), limited(4 * 500_000))
+    share.add([make(number) for number in range(20)])
+    with pytest.raises(GraphError, match="new nodes and constants"):
+        share.add([make(number) for number in range(20, 60)])
+
+
+def test_what_nodes_share_counts_once() -> None:
+    share = Share(Admission(10_000), limited(4 * 500_000))
+    constraint = Constraint("regex", LONG)
+    share.add([Generate(number, None, None, SamplingParams(), constraint) for number in range(200)])
 
 
 def runtime_nodes(ran: Ran) -> set[int]:
