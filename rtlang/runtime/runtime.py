@@ -467,7 +467,7 @@ class Runtime:
             runner.load()
             exclude_computation(self._watch, runner)
             limits, account = shared_limits(_NUM_WORKERS), self.metrics.principals.engine_work
-            self._work = FairExecutor(_NUM_WORKERS, "rtlang-work", limits, account, after_dear=Engine.trim_memory)
+            self._work = FairExecutor(_NUM_WORKERS, "rtlang-work", limits, account, trim_memory=Engine.trim_memory)
             self._checker = ValueChecker(self.post, self._work)
             vocab_size = runner.model_config.vocab_size
             spans = self._spans

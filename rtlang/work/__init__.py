@@ -1,1 +1,1 @@
-"""Work of requests beside the engine thread and the event loop: one executor, in fair turns between principals, and quotas."""
+"""Work of requests beside the engine thread and the event loop: one executor that is fair between principals, and quotas."""

@@ -21,14 +21,15 @@ _T = TypeVar("_T")
 _NOBODY = Owner("")
 
 CHEAP_S = 0.02
-"""Jobs up to this price never wait for a dearer one to end."""
+"""Jobs up to this price never wait for an expensive one to end."""
 
-DEAR_PRICE = 0.25
-"""Price of jobs that may leave much memory behind: the C library keeps 100 MB of the tokenization of a megabyte."""
+TRIM_PRICE = 0.25
+"""Least price of jobs that may leave much freed memory behind: the C library keeps 100 MB after the tokenization of a megabyte."""
 
 
 def shared_limits(num_threads: int, *, max_waiting: int = 256, max_waiting_s: float = 120.0) -> QueueLimits:
-    """Limits of a pool whose prices are seconds: cheap jobs always find a thread, and so does the first dear one of another party.
+    """Limits of a pool whose prices are seconds: cheap jobs always find a thread, and so does the first expensive one of another
+    party.
 
     No party has all threads, so that a wrong price, or a call that hangs, stops no other party.
     """
@@ -73,7 +74,7 @@ class FairExecutor(Executor):
         limits: of the queue; see `shared_limits`. Default: none.
         account: receives the CPU time of each job.
         clock: measures what is fair: the CPU time of the thread, or `time.perf_counter` where jobs wait for other processes.
-        after_dear: called on the thread of a job of at least `DEAR_PRICE`, when its result was given out.
+        trim_memory: called on the thread of a job of at least `TRIM_PRICE`, after its result was handed out.
     """
 
     def __init__(
@@ -84,9 +85,9 @@ class FairExecutor(Executor):
         account: TakesWork | None = None,
         *,
         clock: Callable[[], float] = time.thread_time,
-        after_dear: Callable[[], None] = lambda: None,
+        trim_memory: Callable[[], None] = lambda: None,
     ) -> None:
-        self._after_dear = after_dear
+        self._trim_memory = trim_memory
         self._num_threads, self._name = num_threads, name
         self._account, self._clock = account, clock
         self._condition = threading.Condition()
@@ -217,8 +218,8 @@ class FairExecutor(Executor):
             started = self._clock()
             job()
             del future, job  # an idle thread must not keep a result alive
-            if ticket.price >= DEAR_PRICE:
-                self._after_dear()
+            if ticket.price >= TRIM_PRICE:
+                self._trim_memory()
             with self._condition:
                 self._jobs.charge(ticket, self._clock() - started)
                 self._condition.notify()  # a job may begin that had to wait for this one

@@ -284,7 +284,7 @@ class FairQueue:
         if has_room and (not num_waiting or client.waiting_price + price <= limits.max_waiting_price):
             return
         retry_s = min(max(client.waiting_price / 2, _LEAST_RETRY_S), _MOST_RETRY_S)
-        raise OverloadError(f"{num_waiting} jobs of {owner.party} wait for a thread already", round(retry_s, 1))
+        raise OverloadError(f"{num_waiting} jobs of {owner.party} are already waiting for a thread", round(retry_s, 1))
 
     def _forget_waiting(self, party: _Party, client: _Client, kind: int, price: float) -> None:
         self._num_waiting -= 1

@@ -1,7 +1,7 @@
 """Work of requests that an event loop serves: on the loop if it is tiny and the turn has room for it, else on a fair executor.
 
-The loop gives at most `TURN_S` to such work between two of its turns, over all requests: many small requests at once go to the executor
-as a large one does, where nobody's wait for anyone else's. Work that costs the loop less than handing it over always stays.
+The loop gives at most `TURN_S` to such work between two of its turns, over all requests: many small requests at once go to the executor as
+a large one does, where clients do not wait for each other. Work that costs the loop less than handing it over always stays.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PERIOD_S = TURN_S / 2  # between two resets, of which a turn sees parts of two 
 
 
 class LoopTurns:
-    """How much work of requests an event loop has done in its present turn. Owned by the loop.
+    """Counts the work of requests that an event loop has done in its present turn. Owned by the loop.
 
     Args:
         loop: calls `reset` in the turn after the first work.

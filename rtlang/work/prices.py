@@ -1,7 +1,7 @@
 """Estimated seconds of work, from the sizes that are known before it begins.
 
 Prices order the jobs of an owner, bound its queue, and decide what runs on the event loop; what a job has taken is measured. They were
-measured on one core of a small machine, and are rather too high: a wrong one moves a job to a thread, or behind others of its owner.
+measured on one core of a small machine, and are high rather than low: a wrong one moves a job to a thread, or after others of its owner.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MANY_ITEMS = 500
 VALUE_S = 0.002
 """Of a list or map of more items that becomes text: more than the event loop does."""
 CALL_S = 0.05
-"""Of a question that an engine answers between two steps; dear, so that questions to an engine that hangs leave threads to others."""
+"""Of a question that an engine answers between two steps. Above CHEAP_S, so that questions to an engine that hangs leave threads free."""
 
 
 def json_price(data: bytes) -> float:

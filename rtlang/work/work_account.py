@@ -1,19 +1,11 @@
-"""How many seconds of threads each principal has used, by kind of work, and how many one request has.
-
-Names of principals come from the keys of a server, so they are few; beyond `MAX_PRINCIPALS` they share one entry.
-"""
+"""The kinds of work, and the seconds of threads that one request has used. `PrincipalMetrics` counts them by principal."""
 
 from __future__ import annotations
 
-import threading
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
-
-MAX_PRINCIPALS = 1000
-OTHERS = "(others)"
-"""The entry of the principals beyond `MAX_PRINCIPALS`."""
 
 
 class WorkKind(StrEnum):
@@ -66,24 +58,3 @@ class TakesWork(Protocol):
 
     def add(self, principal: str, kind: WorkKind, seconds: float) -> None:
         """Note work of a principal."""
-
-
-class WorkAccount:
-    """Seconds of threads by principal and kind. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._seconds: dict[str, dict[WorkKind, float]] = {}
-        self._lock = threading.Lock()
-
-    def add(self, principal: str, kind: WorkKind, seconds: float) -> None:
-        """Note work of a principal."""
-        with self._lock:
-            if principal not in self._seconds and len(self._seconds) >= MAX_PRINCIPALS:
-                principal = OTHERS
-            by_kind = self._seconds.setdefault(principal, {})
-            by_kind[kind] = by_kind.get(kind, 0.0) + seconds
-
-    def snapshot(self) -> dict[str, dict[WorkKind, float]]:
-        """The seconds so far: {principal: {kind: seconds}}. They never fall."""
-        with self._lock:
-            return {name: dict(by_kind) for name, by_kind in self._seconds.items()}

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from rtlang.contract.errors import OverloadError
-from rtlang.work.fair_executor import DEAR_PRICE, FairExecutor, is_unwanted, shared_limits, start_timer
+from rtlang.work.fair_executor import TRIM_PRICE, FairExecutor, is_unwanted, shared_limits, start_timer
 from rtlang.work.fair_queue import Owner, QueueLimits
-from rtlang.work.work_account import RequestWork, WorkAccount, WorkKind, request_work
+from rtlang.work.work_account import RequestWork, WorkKind, request_work
+from tests.support.summed_work import SummedWork
 
 ROOT = Path(__file__).parents[2]
 
@@ -141,7 +142,7 @@ def test_a_cancelled_job_that_runs_is_told_and_one_that_waits_makes_room() -> No
 
 
 def test_a_task_awaits_a_job_and_takes_it_along_when_it_is_cancelled() -> None:
-    pool = FairExecutor(1, "test", account=(account := WorkAccount()))
+    pool = FairExecutor(1, "test", account=(account := SummedWork()))
     release, begun, ran = threading.Event(), threading.Event(), list[str]()
 
     async def main() -> RequestWork:
@@ -205,11 +206,11 @@ def test_a_timer_fires_unless_it_is_cancelled() -> None:
     assert fired.wait(60)
 
 
-def test_memory_is_given_back_after_dear_jobs_alone() -> None:
+def test_memory_is_given_back_after_expensive_jobs_alone() -> None:
     told: list[float] = []
-    pool = FairExecutor(1, "test", after_dear=lambda: told.append(len(done)))
+    pool = FairExecutor(1, "test", trim_memory=lambda: told.append(len(done)))
     done: list[float] = []
-    for price in (DEAR_PRICE / 2, DEAR_PRICE, 1.0):
+    for price in (TRIM_PRICE / 2, TRIM_PRICE, 1.0):
         pool.submit_for(Owner("a"), price, lambda price=price: done.append(price))  # type: ignore[misc]
     pool.shutdown()
     assert told == [2, 3]

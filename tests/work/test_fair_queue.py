@@ -214,7 +214,7 @@ def test_an_owner_is_refused_for_its_own_jobs_only(limits: QueueLimits) -> None:
     full = Owner("a", "x")
     for _ in range(3):
         queue.put(job(), full, 3.0, is_bounded=True)
-    with pytest.raises(OverloadError, match="jobs of a wait") as refused:
+    with pytest.raises(OverloadError, match="jobs of a are already waiting") as refused:
         queue.put(job(), full, 3.0, is_bounded=True)
     assert refused.value.retry_after_s >= 1.0
     for other in (Owner("a", "y"), Owner("b", "x")):

@@ -13,13 +13,14 @@ from rtlang.contract.errors import OverloadError
 from rtlang.work.fair_executor import FairExecutor
 from rtlang.work.fair_queue import Owner, QueueLimits
 from rtlang.work.loop_work import HANDOVER_S, INLINE_S, TURN_S, LoopTurns, LoopWork
-from rtlang.work.work_account import RequestWork, WorkAccount, WorkKind, request_work
+from rtlang.work.work_account import RequestWork, WorkKind, request_work
+from tests.support.summed_work import SummedWork
 
 ANA, BEN = Owner("ana"), Owner("ben")
 
 
-def with_work(test: Callable[[LoopWork, WorkAccount], Coroutine[Any, Any, None]], **limits: Any) -> WorkAccount:
-    account = WorkAccount()
+def with_work(test: Callable[[LoopWork, SummedWork], Coroutine[Any, Any, None]], **limits: Any) -> SummedWork:
+    account = SummedWork()
 
     async def run() -> None:
         executor = FairExecutor(1, "test", QueueLimits(**limits), account)
@@ -38,7 +39,7 @@ def thread() -> str:
 
 
 def test_price_and_waiting_decide_where_work_runs() -> None:
-    async def test(work: LoopWork, account: WorkAccount) -> None:
+    async def test(work: LoopWork, account: SummedWork) -> None:
         here = thread()
         assert await work.run(ANA, INLINE_S, thread, kind=WorkKind.PARSE) == here
         await asyncio.sleep(0)
@@ -50,7 +51,7 @@ def test_price_and_waiting_decide_where_work_runs() -> None:
 
 
 def test_many_small_requests_of_one_turn_go_to_threads() -> None:
-    async def test(work: LoopWork, account: WorkAccount) -> None:
+    async def test(work: LoopWork, account: SummedWork) -> None:
         here, price = thread(), INLINE_S / 4
         jobs = [work.run(ANA, price, thread, kind=WorkKind.PARSE) for _ in range(100)]
         places = await asyncio.gather(*jobs)
@@ -64,7 +65,7 @@ def test_many_small_requests_of_one_turn_go_to_threads() -> None:
 
 
 def test_work_that_is_cheaper_than_a_thread_stays_on_the_loop() -> None:
-    async def test(work: LoopWork, account: WorkAccount) -> None:
+    async def test(work: LoopWork, account: SummedWork) -> None:
         prices = [*[HANDOVER_S] * 1000, 2 * HANDOVER_S]
         jobs = [work.run(ANA, price, thread, kind=WorkKind.PARSE) for price in prices]
         *cheap, other = await asyncio.gather(*jobs)
@@ -111,7 +112,7 @@ def test_no_turn_of_the_loop_has_more_than_its_time(num_requests: int) -> None:
 def test_work_counts_for_its_principal_and_its_request_wherever_it_runs() -> None:
     counted: list[RequestWork] = []
 
-    async def test(work: LoopWork, account: WorkAccount) -> None:
+    async def test(work: LoopWork, account: SummedWork) -> None:
         request_work.set(RequestWork())
         await work.run(ANA, 0.0, lambda: sum(range(10_000)), kind=WorkKind.PARSE)
         await work.run(BEN, 1.0, lambda: sum(range(10_000)), kind=WorkKind.TOKENIZE)
@@ -129,7 +130,7 @@ def test_work_counts_for_its_principal_and_its_request_wherever_it_runs() -> Non
 
 
 def test_errors_come_back_and_only_new_work_is_refused() -> None:
-    async def test(work: LoopWork, account: WorkAccount) -> None:
+    async def test(work: LoopWork, account: SummedWork) -> None:
         for price in (0.0, 1.0):
             with pytest.raises(ZeroDivisionError):
                 await work.run(ANA, price, lambda: 1 / 0, kind=WorkKind.READ)

@@ -1,30 +1,10 @@
-"""Seconds by principal and kind, for a bounded number of names."""
+"""The work of one request."""
 
 from __future__ import annotations
 
 import pytest
 
-from rtlang.work.work_account import MAX_PRINCIPALS, OTHERS, RequestWork, WorkAccount, WorkKind
-
-
-def test_seconds_add_up_by_principal_and_kind() -> None:
-    account = WorkAccount()
-    for _ in range(3):
-        account.add("a", WorkKind.PARSE, 0.5)
-    account.add("a", WorkKind.REPLY, 1.0)
-    account.add("b", WorkKind.PARSE, 2.0)
-    assert account.snapshot() == {"a": {"parse": 1.5, "reply": 1.0}, "b": {"parse": 2.0}}
-
-
-def test_many_names_share_one_entry_and_no_second_is_lost() -> None:
-    account = WorkAccount()
-    for number in range(2 * MAX_PRINCIPALS):
-        account.add(f"key {number}", WorkKind.READ, 1.0)
-    account.add("key 0", WorkKind.READ, 1.0)
-    found = account.snapshot()
-    assert len(found) == MAX_PRINCIPALS + 1
-    assert found["key 0"] == {"read": 2.0}
-    assert found[OTHERS] == {"read": MAX_PRINCIPALS}
+from rtlang.work.work_account import RequestWork, WorkKind
 
 
 def test_the_work_of_a_request_has_its_waits() -> None:

@@ -17,7 +17,8 @@ from rtlang.serve.http.client_work import run_for
 from rtlang.work.fair_executor import FairExecutor, is_unwanted
 from rtlang.work.fair_queue import owner_of
 from rtlang.work.loop_work import INLINE_S, LoopWork
-from rtlang.work.work_account import WorkAccount, WorkKind
+from rtlang.work.work_account import WorkKind
+from tests.support.summed_work import SummedWork
 
 LONG_S = 2 * INLINE_S
 
@@ -28,7 +29,7 @@ class World:
     def __init__(self) -> None:
         self.leave = asyncio.Event()
         self.executor = FairExecutor(1, "test")
-        work = LoopWork(asyncio.get_running_loop(), self.executor, WorkAccount())
+        work = LoopWork(asyncio.get_running_loop(), self.executor, SummedWork())
         self.service: Any = SimpleNamespace(
             run=lambda principal, *args, **how: work.run(owner_of(principal), *args, **how)
         )
