@@ -153,7 +153,7 @@ def fetch_loads(server: ServerAddress) -> Loads:
 
 @dataclass(frozen=True, slots=True)
 class PrincipalRows:
-    """What the table shows of principals.
+    """The loads of principals for the table.
 
     Attributes:
         loads: since the start of the server, or between two readings.
@@ -270,7 +270,7 @@ def _principals(requests: Iterable[WatchedRequest], rows: PrincipalRows) -> Tabl
         return None
     unit = "" if rows.seconds is None else "/s"
     columns = ("running", "waiting", "open", f"prompt{unit}", f"cached{unit}", f"output{unit}", "pages")
-    table = _table("principal", *columns, f"work s{unit}", "most", f"waits s{unit}", "most ")
+    table = _table("principal", *columns, f"work s{unit}", "most work", f"waits s{unit}", "most waits")
     loads = {name: rows.loads.get(name, PrincipalLoad()) for name in by_name}
     for name in sorted(by_name, key=lambda each: (-loads[each].busy_s, -len(by_name[each]), each)):
         own, load, seconds = by_name[name], loads[name], rows.seconds or 1.0
@@ -317,5 +317,6 @@ def _requests(snapshot: EngineSnapshot, num_rows: int) -> Table:
 def _table(*columns: str) -> Table:
     table = Table(box=None, padding=(0, 1), header_style="bold", caption_justify="left")
     for name in columns:
-        table.add_column(name, justify="left" if name in ("state", "principal", "", "id", "most", "most ") else "right")
+        is_text = name in ("state", "principal", "", "id", "most work", "most waits")
+        table.add_column(name, justify="left" if is_text else "right")
     return table

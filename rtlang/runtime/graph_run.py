@@ -214,13 +214,15 @@ class GraphRun:
     def _offload(self, beside: Beside) -> Offload:
         """Work of this graph on another thread; what has not begun is dropped when the graph ends."""
 
-        def run(size: int, work: Callable[[], Any], then: Callable[[Any], None], kind: Work) -> None:
+        def run(price_us: int, work: Callable[[], Any], then: Callable[[Any], None], kind: Work) -> None:
             def end(result: Any) -> None:
                 self._beside.discard(future)
                 self._guard(lambda: then(result))
 
             timed = partial(_timed, work, kind, self._program.account)
-            future = beside(kind, size, partial(self._work.run_beside, self.graph_id, self._work.node_id, timed), end)
+            future = beside(
+                kind, price_us, partial(self._work.run_beside, self.graph_id, self._work.node_id, timed), end
+            )
             self._beside.add(future)
 
         return run

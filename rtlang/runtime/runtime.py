@@ -569,7 +569,7 @@ class Runtime:
         self._running_loop().post(command, client)
 
     def _beside(
-        self, owner: Owner, kind: Work, size: int, work: Callable[[], Any], then: Callable[[Any], None]
+        self, owner: Owner, kind: Work, price_us: int, work: Callable[[], Any], then: Callable[[Any], None]
     ) -> Future[None]:
         """Do work of a graph on a thread; see `rtlang.runtime.graph_run.Beside`."""
 
@@ -581,7 +581,7 @@ class Runtime:
             with suppress(EngineDeadError):  # its graph has ended
                 self.post(lambda: then(result), (owner.party, owner.client))
 
-        return self.work.submit_for(owner, size * 1e-6, job, kind=WorkKind(kind))
+        return self.work.submit_for(owner, price_us * 1e-6, job, kind=WorkKind(kind))
 
     def post(self, command: Callable[[], None], client: Hashable = "") -> None:
         """Run a function on the engine thread between two steps, behind what its client has asked for.

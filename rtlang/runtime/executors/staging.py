@@ -2,7 +2,7 @@
 
 Samples of one question are decoded side by side and end together, so cancelling the late ones saves little. A vote therefore starts only as
 many operands as can decide it, and the others as the known values make them necessary. An operand is held back only if nothing but the
-vote needs it, and if its own work has not begun. A vote of more than `MAX_OPERANDS` holds nothing back: what it may hold is found anew
+vote needs it, and if its own work has not begun. A vote of more than `MAX_STAGED` holds nothing back: what it may hold is found anew
 for each value.
 """
 
@@ -16,7 +16,7 @@ from rtlang.runtime.executors.decision_state import DecisionState
 from rtlang.runtime.nodes.slots import operand_slots
 from rtlang.runtime.nodes.uses import Uses
 
-MAX_OPERANDS = 256
+MAX_STAGED = 256
 """Operands of a vote that holds some of them back."""
 
 
@@ -64,7 +64,7 @@ class Staging:
     def add(self, vote: Decide) -> None:
         """A vote whose operands may be held back from the next `update` on."""
         operands = [index for index, operand in enumerate(vote.of) if isinstance(operand, Ref)]
-        if vote.how == "vote" and 1 < len(operands) <= MAX_OPERANDS:
+        if vote.how == "vote" and 1 < len(operands) <= MAX_STAGED:
             self._stages[vote.node_id] = _Stage(vote, operands)
             self._new.append(vote.node_id)
 

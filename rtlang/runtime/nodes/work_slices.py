@@ -41,11 +41,12 @@ _T = TypeVar("_T")
 
 
 class Offload(Protocol):
-    """Runs a function on another thread, and then another one with its result or its exception on the engine thread. Neither runs once
-    the graph has ended. `size`: the price of the work in microseconds; `kind`: what it is counted as."""
+    """Runs `work` on another thread, and then `then` with its result or its exception on the engine thread. Neither runs once the graph
+    has ended. `price_us`: estimated microseconds of the work; `kind`: what it is counted as.
+    """
 
     def __call__(
-        self, size: int, work: Callable[[], _T], then: Callable[[_T | Exception], None], kind: Work
+        self, price_us: int, work: Callable[[], _T], then: Callable[[_T | Exception], None], kind: Work
     ) -> None: ...
 
 
@@ -235,7 +236,7 @@ class WorkSlices:
 
 
 def action_price(node: Node | None) -> float:
-    """Estimated microseconds of an action, besides what it spends itself: the start of a node, or anything else for None."""
+    """Estimated microseconds of an action, apart from the work that it counts itself: the start of a node, or None for anything else."""
     if node is None:
         return ACTION_US
     num_starts = min(STARTS_A_TURN, num_requests(node)) if isinstance(node, Generate) else 0
