@@ -289,7 +289,7 @@ def serve(
         int, typer.Option(min=0, help="Engines of them that only compute long prompts, which others continue.")
     ] = 0,
     spare_replicas: Annotated[
-        int, typer.Option(min=0, help="Engines besides, loaded, of which each takes the place of one that ends.")
+        int, typer.Option(min=0, help="Additional loaded engines, each of which takes the place of one that ends.")
     ] = 0,
     ray: Annotated[
         str | None,
@@ -303,7 +303,7 @@ def serve(
 ) -> None:
     """Serve a model over WebSocket and HTTP on one port.
 
-    The exit code is 0 after a shutdown, also of the fleet, 1 or 2 if a setting is wrong, 70 if the engine has failed for good.
+    The exit code is 0 after a shutdown, also by `rtlang fleet stop`, 1 or 2 if a setting is wrong, 70 if the engine has failed for good.
 
     Clients need a key if one is set: a single key in RTLANG_API_KEY, or hashed ones in --keys-file or RTLANG_KEYS.
     """

@@ -240,7 +240,7 @@ def _wait_for_all(fleet: ProcessFleet) -> None:
 def bench_fleet_recovery(
     settings: dict[str, Any],
     replicas: Annotated[int, typer.Option(min=2, max=64, help="Engines that work.")] = 2,
-    spares: Annotated[int, typer.Option(min=0, max=8, help="Warm spares besides.")] = 0,
+    spares: Annotated[int, typer.Option(min=0, max=8, help="Additional warm spares.")] = 0,
     clients: Annotated[int, typer.Option(min=1, max=1024, help="Programs at once.")] = 16,
     deaths: Annotated[int, typer.Option(min=1, max=100, help="Engines that are killed, one after the other.")] = 3,
     tokens: Annotated[int, typer.Option(min=8, max=100_000, help="Tokens of each generation.")] = 200,

@@ -19,7 +19,7 @@ _SHIFT = 32
 TOKEN_MASK = (1 << _SHIFT) - 1
 """The part of a number in the tree that is the token id."""
 MAX_NAMESPACES = 1 << 15
-"""Namespaces that are known, about 10 MB: any request may bring a salt of its own."""
+"""Namespaces that are remembered, in about 10 MB. Each salt of a request makes one."""
 _MAX_NUMBER = (1 << 31) - 1  # the tree's numbers are signed
 
 
@@ -62,9 +62,8 @@ class Namespaces:
         self._numbers: OrderedDict[str, int] = OrderedDict()
         self._names: dict[int, str] = {0: ""}
         self._last_number = 0
-        self._forgotten = (
-            f"forgotten {secrets.token_hex(8)}"  # digests of stored pages must not be those of another process
-        )
+        # Random, since digests of stored pages must not be those of another process.
+        self._forgotten = f"forgotten {secrets.token_hex(8)}"
         self._public = [pack(each) for each in public_prompts]
         self._most_public = max(map(len, self._public), default=0) // TOKEN_BYTES
 

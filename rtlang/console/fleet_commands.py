@@ -80,7 +80,7 @@ def needs_ray() -> Iterator[None]:
 
 
 def check_cluster(address: str) -> None:
-    """Ask a Ray cluster whether it is there, before Ray is imported, which takes seconds.
+    """Check that a Ray cluster answers, before Ray is imported, which takes seconds.
 
     Raises:
         CommandError: Ray is not installed.

@@ -52,7 +52,7 @@ class FleetChoice:
         ray: the address of a Ray cluster, or "local"; None for child processes.
         name: of the fleet in its cluster.
         prefill_replicas: how many of the child processes only compute prompts.
-        spare_replicas: engines besides, of which each takes the place of one that ends.
+        spare_replicas: additional engines, each of which takes the place of one that ends.
     """
 
     replicas: int | None = None
@@ -106,8 +106,7 @@ def serve_engine(
     stall_timeout_s: float,
     choice: FleetChoice | None = None,
 ) -> bool:
-    """Serve until SIGINT or SIGTERM, or until the engine has failed for good. Returns whether the engine still works, or was stopped
-    by its operator.
+    """Serve until SIGINT or SIGTERM, or until the engine has failed for good or its fleet was stopped. Returns False after a failure.
 
     Raises:
         ModelLoadError, ConfigError: the model cannot be loaded, or the server cannot listen, with these settings.

@@ -2,7 +2,7 @@
 
 `GrowingJson` reads each character once and keeps a tree of `JsonPath`s, one for each value that has begun. A value is final when no further
 text can change it: a number when the character after it is known, a string at its closing quote, an object or array at its bracket. A text
-with more than `MAX_CONTAINERS` objects and arrays within each other is read as if it were no JSON: it is no value of a graph.
+with more than `MAX_CONTAINERS` objects and arrays within each other is read as if it were not JSON: it cannot be a value of a graph.
 """
 
 from __future__ import annotations

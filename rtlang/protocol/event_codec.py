@@ -274,7 +274,7 @@ def event_from_wire(message: Mapping[str, Any], graph_id: int) -> Event | None:
 
 
 def _common_delta(message: Mapping[str, Any], graph_id: int) -> TextDelta | None:
-    """One token of one choice without log-probabilities, in a third of the time; None for others."""
+    """The fast path for the most common delta, one token of choice 0 without log-probabilities; None for all others."""
     node_id, text, ids = message.get("n"), message.get("d"), message.get("ids")
     if type(node_id) is not int or not 0 <= node_id <= MAX_ID or type(text) is not str:
         return None

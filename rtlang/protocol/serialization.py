@@ -19,9 +19,8 @@ import msgpack
 from rtlang.contract.errors import ProtocolError
 
 INVALID_PAYLOAD = 1007
-_JSON = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, separators=(",", ":")
-)  # `json.dumps` would make one each time
+# `json.dumps` would make an encoder for each message.
+_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _MIN_INT, _MAX_INT = -(1 << 63), (1 << 64) - 1
 _STRUCTURE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[,\[{]', re.DOTALL)
 _COMMA = ord(",")
@@ -141,7 +140,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _check_num_values(data: bytes, max_values: int) -> None:
-    """Refuse JSON text that has too many values for certain: the parser would hold all threads of the process while it builds them."""
+    """Refuse JSON text that certainly has too many values: the parser would hold all threads of the process while it builds them."""
     if data.count(b",") < max_values and data.count(b"[") + data.count(b"{") <= max_values:
         return
     num_commas = num_openings = 0

@@ -13,7 +13,7 @@ from typing import Any
 from rtlang.protocol.serialization import Encoding, array_header, map_header
 
 ITEMS_A_SLICE = 64  # of a LazyList
-NUMBERS_A_SLICE = 2_048  # items of a list that are no lists or maps
+NUMBERS_A_SLICE = 2_048  # items of a list other than lists and maps
 _CONTAINER = 32  # numbers for which a list or map counts
 CHARS_A_SLICE = 32_768
 

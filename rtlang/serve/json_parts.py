@@ -6,9 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-_ENCODER = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, separators=(",", ":")
-)  # `json.dumps` would make one each time
+# `json.dumps` would make an encoder for each text.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _GROUP = 64  # items of a long list that are written at once: about 1 ms, each with twenty log-probabilities
 _MAX_DEPTH = 3  # maps and lists below are written at once, but for long lists
 

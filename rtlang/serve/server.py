@@ -259,7 +259,7 @@ def _listening_socket(config: ServeConfig) -> socket.socket:
 def _refusal(
     records: RequestRecords, scope: Mapping[str, Any] | None, status: int, message: str, code: str
 ) -> tuple[bytes, str]:
-    """The body of the answer to a request that is no HTTP or late, and its id; see `http_connection.Refusal`."""
+    """The body of the answer to a request that is late or not valid HTTP, and its id; see `http_connection.Refusal`."""
     request_id = records.refuse_unread(None if scope is None else record_of(scope), status, code)
     return json_bytes(error_body(status, message, code=code, request_id=request_id)), request_id
 

@@ -74,9 +74,8 @@ class VllmServer:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(20.0)
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(
-                self._process.pid, signal.SIGKILL
-            )  # its engine too, which outlives a server that ends while it starts
+            # Its engine, too, which outlives a server that ends while it starts.
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._printed.close()
 

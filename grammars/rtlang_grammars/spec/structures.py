@@ -250,12 +250,8 @@ def arguments(
     """The arguments of a call of a tool; see `Arguments`. JSON values in them have `style`."""
     schema = None if parameters is None else json.dumps(dict(parameters), ensure_ascii=False)
     plain = {
-        "arguments": {
-            "name": name,
-            "parameters": schema,
-            "strict": True,
-            "forced": is_forced,
-        },  # servers of 0.1.0 read strict
+        # Servers of version 0.1.0 read `strict`.
+        "arguments": {"name": name, "parameters": schema, "strict": True, "forced": is_forced},
         "written": {**asdict(notation), "excludes": list(notation.excludes)},
     }
     return Constraint(ConstraintKind.STRUCTURE, json.dumps(plain, ensure_ascii=False), style)

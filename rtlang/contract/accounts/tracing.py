@@ -1,4 +1,4 @@
-"""OpenTelemetry in a process, if the package is there: its tracer, and the step from a request's context to a span and back.
+"""OpenTelemetry in a process, if its package is installed: the API, and conversions between request contexts and spans.
 
 Without the package `opentelemetry-api` there is no tracer; without a configured provider, the API records nothing.
 """

@@ -41,17 +41,17 @@ def total_size(args: Args) -> int:
 
 
 def flat(args: Args) -> float:
-    """Of a function that looks at no item."""
+    """The price of a function that looks at no item."""
     return BASE_US + 0.1 * len(args)
 
 
 def by_size(nanoseconds: float) -> Cost:
-    """Of a function that reads its arguments once."""
+    """The price of a function that reads its arguments once."""
     return lambda args: BASE_US + nanoseconds * total_size(args) / 1000
 
 
 def text_price(each: Measured) -> float:
-    """Of the text of a value, in microseconds."""
+    """The price of the text of a value, in microseconds."""
     if isinstance(each.value, str):
         return each.size / 1000
     if each.measure.depth > _FLAT:
@@ -61,30 +61,30 @@ def text_price(each: Measured) -> float:
 
 
 def of_texts(nanoseconds: float) -> Cost:
-    """Of a function that writes its arguments as text, and then works on each character."""
+    """The price of a function that writes its arguments as text, and then works on each character."""
     return lambda args: by_size(nanoseconds)(args) + sum({id(each.value): text_price(each) for each in args}.values())
 
 
 def of_join(args: Args) -> float:
-    """Of the texts of items, and a separator between them."""
+    """The price of the texts of items and a separator between them."""
     between = args[0].size * len(args[1].value) if len(args) > 1 and isinstance(args[1].value, (list, tuple)) else 0
     return of_texts(2)(args) + 2 * min(MAX_SIZE, between) / 1000
 
 
 def of_format(args: Args) -> float:
-    """Of a template that is read slot by slot."""
+    """The price of a template that is read slot by slot."""
     num_chars = min(MAX_SIZE, args[0].size * max((each.size for each in args[1:]), default=1)) if args else 0
     return of_texts(2)(args) + (1_000 * args[0].size / 1000 if args else 0.0) + 2 * num_chars / 1000
 
 
 def of_replacement(args: Args) -> float:
-    """Of a text and what takes the place of its parts."""
+    """The price of replacing parts of a text."""
     num_chars = min(MAX_SIZE, args[0].size * args[2].size) if len(args) > 2 else 0
     return by_size(10)(args) + 4 * num_chars / 1000
 
 
 def of_strip(args: Args) -> float:
-    """Of letters at the ends of a text, each of which is looked up among those that are given."""
+    """The price of stripping letters from the ends of a text, each of which is looked up among the given ones."""
     return by_size(300 if len(args) > 1 else 5)(args)
 
 
@@ -94,53 +94,53 @@ def num_containers(text: str) -> int:
 
 
 def of_json(args: Args) -> float:
-    """Of a JSON text; with many lists and objects it is read by slower steps, between which other threads run."""
+    """The price of parsing a JSON text. With many lists and objects it is read by slower steps, between which other threads run."""
     text = args[0].value if args else ""
     many = num_containers(text) if isinstance(text, str) and len(text) > MANY_CONTAINERS else 0
     return by_size(150)(args) + (4.0 * many if many > MANY_CONTAINERS else 0.0)
 
 
 def of_digits(args: Args) -> float:
-    """Of the digits of an integer, each of which is multiplied with the others."""
+    """The price of the digits of an integer, each of which is multiplied with the others."""
     return BASE_US + min(MAX_DIGITS, max((each.size for each in args), default=0)) ** 2 / 100_000
 
 
 def of_numbers(args: Args) -> float:
-    """Of two integers, whose digits are multiplied with each other."""
+    """The price of arithmetic with two integers, whose digits are multiplied with each other."""
     return BASE_US + math.prod(_kilobits(each) for each in args[:2])
 
 
 def of_sum(args: Args) -> float:
-    """Of numbers that are added."""
+    """The price of adding numbers."""
     return BASE_US + sum(0.2 + 0.2 * _kilobits(each) for each in args)
 
 
 def of_part(args: Args) -> float:
-    """Of a function that returns a part of its first argument, which is measured unless it is a scalar."""
+    """The price of a function that returns a part of its first argument, which is measured unless it is a scalar."""
     is_nested = bool(args) and args[0].measure.depth > _FLAT
     return BASE_US + (MEASURE_NS * args[0].size / 1000 if is_nested else 0.0)
 
 
 def of_slice(args: Args) -> float:
-    """Of a slice, whose characters are copied and whose items are measured."""
+    """The price of a slice, whose characters are copied and whose items are measured."""
     is_list = bool(args) and isinstance(args[0].value, (list, tuple))
     return BASE_US + ((MEASURE_NS if is_list else 3) * args[0].size / 1000 if args else 0.0)
 
 
 def of_equality(args: Args) -> float:
-    """Of a comparison that ends at the first difference."""
+    """The price of a comparison that ends at the first difference."""
     return BASE_US + _COMPARE_NS * min((each.size for each in args), default=0) / 1000
 
 
 def of_order(args: Args) -> float:
-    """Of a comparison that walks nested lists once at each level."""
+    """The price of a comparison that walks nested lists once at each level."""
     return BASE_US + sum(
         _COMPARE_NS * each.size * each.measure.depth / 1000 for each in {id(each.value): each for each in args}.values()
     )
 
 
 def of_min(args: Args) -> float:
-    """Of comparisons of each argument with the best one so far."""
+    """The price of comparisons of each argument with the best one so far."""
     return of_order(args) + 0.5 * len(args)
 
 

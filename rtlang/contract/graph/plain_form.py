@@ -259,9 +259,8 @@ def _operand(plain: object, node_id: int, field: str) -> Operand:
             return Arg(name)
         if "value" in plain:
             found = Const(plain["value"])
-            with suppress(
-                ValueError, TypeError
-            ):  # large ones are read beside the event loop; `NodeChecks` refuses what fails
+            # Measured here, since large graphs are read beside the event loop. `NodeChecks` refuses values that cannot be measured.
+            with suppress(ValueError, TypeError):
                 found.measured()
             return found
     _fail(node_id, field, f"expected a map with ref, arg or value, not {plain!r:.80}")

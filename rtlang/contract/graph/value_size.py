@@ -1,8 +1,7 @@
 """The sizes of plain values: their characters and items, their bytes in memory, and their depth.
 
-A value is measured once, where it is born; whoever refers to it later reads the measure. The walk is by level and by type, so that a list
-of a million texts takes about 60 ms. Memory is an upper estimate: every object counts with its real size, also one that occurs twice in
-the value.
+A value is measured once, where it is made, and its measure is kept with it. The walk is by level and by type, so that a list of a million
+texts takes about 60 ms. Memory is an upper estimate: every object counts with its real size, also one that occurs twice in the value.
 """
 
 from __future__ import annotations

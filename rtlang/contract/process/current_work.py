@@ -1,7 +1,8 @@
 """The work that an engine thread does now, and the graph that it belongs to; and the work of graphs on other threads beside it.
 
 A thread writes a few integers before each piece of work, and almost nothing afterwards: no clock, no lock. A monitor in the same process
-reads them when a thread stalls; in memory that is shared with another process, they also tell what the threads did when theirs ended.
+reads them when a thread stalls; in memory that is shared with another process, they also tell it what the threads were doing when their
+process ended.
 """
 
 from __future__ import annotations
@@ -206,7 +207,7 @@ class CurrentWork:
         """Call a function on this thread, which works for a node of a graph meanwhile."""
         with self._slots_lock:
             slot = self._free_slots.pop() if self._free_slots else None
-        if slot is None:  # more threads than are foreseen; it is not recorded, and not stopped
+        if slot is None:  # more threads than MAX_BESIDE: this work is neither recorded nor stopped
             return act()
         words, start = self._words, _BESIDE + slot * _NUM_BESIDE_WORDS
         words[start + 1], words[start + 2] = graph_id, 0 if node_id is None else node_id + 1
@@ -224,7 +225,7 @@ class CurrentWork:
     # -- a monitor
 
     def interrupt(self, sample: WorkSample, seconds: float) -> bool:
-        """Stop the work of a graph, which has held the engine thread for so many seconds.
+        """Stop the work of a graph that has held the engine thread for `seconds`.
 
         Returns:
             Whether it is interrupted: it is stoppable, and still the work of the sample.

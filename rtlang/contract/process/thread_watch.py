@@ -183,7 +183,7 @@ def stack_of(ident: int) -> list[str]:
 
 
 def stack_in(text: str, ident: int) -> list[str]:
-    """The stack of a thread that `faulthandler` wrote last into a text; see `stack_of`."""
+    """The last stack of a thread in the output of `faulthandler`; see `stack_of`."""
     for lines in reversed(text.split("\n\n")):
         head = _THREAD.search(lines)
         if head is not None and int(head[1], 16) == ident:

@@ -109,7 +109,7 @@ class RunOptions:
         return self if self.begun_at is not None else replace(self, begun_at=now)
 
     def salted(self) -> Self:
-        """These options with the salt in the namespace of the principal, so that whoever asks for the namespace obeys the salt."""
+        """These options with the salt made part of the principal's namespace, so that all code that uses the namespace obeys the salt."""
         if self.cache_salt is None:
             return self
         return replace(self, principal=self.principal.salted(self.cache_salt), cache_salt=None)

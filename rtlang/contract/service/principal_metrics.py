@@ -19,7 +19,7 @@ OTHERS = "others"
 NOBODY = "-"
 """The label of requests without a valid key."""
 BY_PRINCIPAL = re.compile(r"rtlang_(?:engine_|server_)?principal_")
-"""The beginning of the names of metrics by principal; a principal that is no operator sees its own samples of them only."""
+"""The beginning of the names of metrics by principal; a principal that is not an operator sees only its own samples."""
 
 
 class ThreadWork:
@@ -116,7 +116,7 @@ class PrincipalMetrics:
 
 
 def seen_by_one(rendered: str, principal: str) -> str:
-    """The metrics in the text format as a principal may see them that is no operator: without samples of other principals."""
+    """The metrics as a principal that is not an operator may see them, in the text format: without samples of other principals."""
     own = f'principal="{_escaped(principal)}"'
     kept = [line for line in rendered.splitlines(keepends=True) if not BY_PRINCIPAL.match(line) or own in line]
     return "".join(kept)

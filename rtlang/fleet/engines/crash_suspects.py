@@ -30,7 +30,7 @@ CRASH, KILL = 2, 1
 SUSPECT_STRIKES, FATAL_STRIKES = 4, 6
 """Strikes in a row for which a graph is opened alone, and for which it fails if it is."""
 MAX_PIECES, SPARE_PIECES = 32, 8
-"""Pieces of output that a suspect gives at most before it is cleared, and those that may have been lost with the engine that crashed."""
+"""The most pieces of output that a suspect must give to be cleared, and those that may have been lost with the crashed engine."""
 GROWTH = 4
 """Factor of MAX_PIECES and PROBE_S for each crash within FORGET_S that named the suspect before."""
 MAX_BLAMED = 4

@@ -1,7 +1,7 @@
-"""Remembers the graphs that failed because they end engines, so that the same ones are known when a client runs them again.
+"""Remembers the graphs that failed because they end engines, so that they are recognized when a client runs them again.
 
-A program that is resumed from its journal, or simply started again, would end two more engines each time. A graph is known by its nodes and
-inputs as they were submitted, and by its principal; options such as the seed and known outcomes may differ.
+A program that is resumed from its journal, or simply started again, would otherwise end two more engines each time. A graph is known by its
+nodes and inputs as they were submitted, and by its principal; options such as the seed and known outcomes may differ.
 """
 
 from __future__ import annotations

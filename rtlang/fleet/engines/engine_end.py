@@ -1,4 +1,4 @@
-"""How an engine has ended: from its exit code, its record of work, and the kernel's count of processes that it killed for memory."""
+"""Describes the end of an engine by its exit code, its record of work, and the kernel's count of processes killed for lack of memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rtlang.fleet.messages.graph_ids import stream_id_of
 CONNECTION_LOST = -1000
 """Exit code of an engine that only its connection tells about: no process and no signal has it."""
 NO_CRASH = (None, 0, -signal.SIGKILL, CONNECTION_LOST)
-"""Exit codes that tell of no crash: it is unknown, the engine left because its connection was cut, or it was killed from outside."""
+"""Exit codes that are no crash: unknown, an engine that left because its connection was cut, or one that was killed from outside."""
 _OOM_KILLS = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
 

@@ -45,7 +45,7 @@ CALL_TIMEOUT_S = 30.0
 PATIENCE_S = 1.0
 """Seconds after which a call that any engine can answer goes to another one as well."""
 _SLACK = 10
-"""How many times its price a call may take beyond these times."""
+"""A call may take so many times its price longer than these times."""
 _POLL_S = 0.1
 CLOSE_TIMEOUT_S = 10.0
 CODE_TIMEOUT_S = 0.5
@@ -283,13 +283,13 @@ class EngineLink:
 
     def _main(self) -> None:
         while not self._is_closing.is_set():
-            end, is_blameless = self._run_engine()
+            end, blames_graph = self._run_engine()
             if self._is_closing.is_set():
                 break
             if self.num_failed >= MAX_FAILED_STARTS:
                 logger.critical("%s did not start %d times in a row; giving up", self.name, self.num_failed)
                 break
-            if is_blameless:
+            if blames_graph:
                 logger.error("%s: its process %s; starting another", self.name, end)
                 continue
             self._num_deaths += 1
@@ -369,16 +369,16 @@ class EngineLink:
         if session.is_ready:
             end = _end_of(session, _exit_code(session.handle, CODE_TIMEOUT_S))
             # Its graphs go on elsewhere while the process ends.
-            is_blameless = self._owner.on_death(self, was_ready=True, end=end)
+            blames_graph = self._owner.on_death(self, was_ready=True, end=end)
             _reap(session.handle)
         else:
-            end, is_blameless = _end_of(session, _reap(session.handle)), False
+            end, blames_graph = _end_of(session, _reap(session.handle)), False
             self.num_failed += 1
             self.error = self.error or EngineDeadError(f"its process {end}")
             self._owner.on_death(self, was_ready=False, end=end)
         if session.handle.record is not None:
             session.handle.record.close()
-        return end, is_blameless
+        return end, blames_graph
 
 
 def ask_any(

@@ -155,7 +155,7 @@ class EnginePool:
     # -- engines
 
     def add_engine(self, name: str, now: float) -> list[Order]:
-        """Add an engine, which is not ready yet. It may be the spare in place of one that works."""
+        """Add an engine, which is not ready yet. It may become the spare, so that the present one takes graphs."""
         assert name not in self.engines
         self.engines[name] = PooledEngine(name)
         return self._place_all(now)
@@ -348,7 +348,7 @@ class EnginePool:
         return [name for name in found if not self.engines[name].is_silent] or found
 
     def _serves(self, engine: PooledEngine) -> bool:
-        """Whether an engine works for graphs that are no suspects, or could."""
+        """Whether an engine is available to graphs that are not suspects."""
         return engine.works and engine.name != self._suspects.engine
 
     def _appoint_spares(self) -> None:

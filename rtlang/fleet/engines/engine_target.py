@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 
 BEAT_S = 1.0
 """Seconds between two pings to each engine."""
-MAX_NAMED = 8
+MAX_LOGGED_GRAPHS = 8
 """Graphs that a log line names."""
 METRICS_TIMEOUT_S, SNAPSHOT_TIMEOUT_S = 2.0, 5.0
 JOIN_TIMEOUT_S = CLOSE_TIMEOUT_S + 5.0
@@ -455,7 +455,7 @@ class EngineTarget:
         """Name the graphs that an engine worked on when it ended by its own fault."""
         if end.has_crashed and end.at_work is not None:
             graphs = [self._pool.streams[each].graph_id for each in end.at_work if each in self._pool.streams]
-            named = ", ".join(map(self._named, sorted(graphs)[:MAX_NAMED])) or "no graph"
+            named = ", ".join(map(self._named, sorted(graphs)[:MAX_LOGGED_GRAPHS])) or "no graph"
             logger.error("%s: its process %s, while it worked on %s", link.name, end, named)
 
     def _log_stall(self, link: EngineLink, message: Message) -> None:

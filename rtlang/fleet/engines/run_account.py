@@ -1,8 +1,8 @@
 """The account of a graph over all engines that had it.
 
-An engine tells its part with the end of each node and with the final event; an engine that has died tells no more. Of the nodes that had
-not ended there, the tokens that arrived are known, and their prompts where the graph reports its progress. The next engine counts only what
-it computes: tokens that it was given count as prompt, known outcomes not at all.
+An engine sends its part with the end of each node and with the final event; an engine that has died sends nothing more. Of the nodes that
+had not ended there, the tokens that arrived are known, and their prompts where the graph reports its progress. The next engine counts only
+what it computes: tokens that it was given count as prompt, known outcomes not at all.
 """
 
 from __future__ import annotations

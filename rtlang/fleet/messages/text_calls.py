@@ -24,7 +24,7 @@ class Ask(Protocol):
 
 @dataclass(slots=True)
 class _Known:
-    """What the other process has told of its tokenizer."""
+    """The facts about its tokenizer that the other process has sent."""
 
     info: TextServiceInfo | None = None
     token_bytes: dict[int, bytes] = field(default_factory=dict)  # those that were asked for; at most the vocabulary

@@ -1,7 +1,7 @@
-"""Joins this process to a Ray cluster, or says within a bound why it cannot.
+"""Joins this process to a Ray cluster, or reports within bounded time why it cannot.
 
-`ray.init` gives a head that does not answer minutes, and then ends the process. So the head is asked first (head.py), and `ray.init` runs
-on a thread of its own, whose time is bounded as well.
+`ray.init` waits for minutes for a head that does not answer, and then ends the process. So the head is asked first (head.py), and
+`ray.init` runs on a thread of its own, whose time is bounded as well.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def join_ray(address: str, *, num_cpus: int | None = None) -> bool:
         num_cpus: processors that a local Ray may give away; all of the machine by default.
     Raises:
         ConfigError: the address has another form.
-        ConnectionLostError: there is no cluster at this address, or it does not let this process join.
+        ConnectionLostError: there is no cluster at this address, or joining it failed or took too long.
     """
     if ray.is_initialized():
         return False
@@ -85,7 +85,7 @@ def _log_message(data: Mapping[str, Any], *_: object, **__: object) -> None:
 
 
 def _init_within(timeout_s: float, address: str, options: dict[str, Any]) -> None:
-    """Call `ray.init` on a thread, which stays behind if it takes too long."""
+    """Call `ray.init` on a thread, which is left running if it takes too long."""
     outcome: Future[None] = Future()
 
     def init() -> None:
@@ -101,7 +101,7 @@ def _init_within(timeout_s: float, address: str, options: dict[str, Any]) -> Non
     try:
         outcome.result(timeout_s)
     except TimeoutError:
-        raise ConnectionLostError(f"the Ray cluster at {address} did not let us join within {timeout_s:g} s") from None
+        raise ConnectionLostError(f"joining the Ray cluster at {address} took more than {timeout_s:g} s") from None
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise ConnectionLostError(f"no Ray cluster at {address}: {one_line(error)}") from error
 

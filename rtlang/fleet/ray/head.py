@@ -1,6 +1,6 @@
-"""Asks the head of a Ray cluster whether it is one, before Ray is imported: a wrong or dead address is told within seconds.
+"""Checks that the head of a Ray cluster answers, before Ray is imported, so that a wrong or dead address is reported within seconds.
 
-The call is the first one of Ray's own clients, over gRPC: the id of the cluster.
+It asks for the id of the cluster over gRPC, as Ray's own clients do first.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def check_cluster(address: str) -> str:
         address: HOST:PORT, or AUTO.
     Raises:
         ConfigError: the address has another form.
-        ConnectionLostError: no cluster is found, or nothing answers in time, or something that is no head of Ray.
+        ConnectionLostError: no cluster is found, or nothing answers in time, or it is not the head of a Ray cluster.
     """
     head = head_address(address)
     check_head(head)
@@ -64,7 +64,7 @@ def check_head(address: str, timeout_s: float = PROBE_TIMEOUT_S) -> None:
     """Ask the head of a cluster for its id.
 
     Raises:
-        ConnectionLostError: nothing answers in time, or something that is no head of Ray.
+        ConnectionLostError: nothing answers in time, or it is not the head of a Ray cluster.
     """
     if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):  # its certificates are Ray's business
         return
@@ -83,7 +83,7 @@ def check_head(address: str, timeout_s: float = PROBE_TIMEOUT_S) -> None:
         case grpc.StatusCode.UNAVAILABLE:
             reason = details.rpartition(": ")[2].rstrip("]")
         case _:
-            reason = f"what answers there is no head of Ray ({details})"
+            reason = f"the server there is not the head of a Ray cluster ({details})"
     raise ConnectionLostError(f"no Ray cluster at {address}: {reason}")
 
 

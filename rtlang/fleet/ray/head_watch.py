@@ -1,4 +1,4 @@
-"""Asks the head of a Ray cluster for a sign of life, again and again, and tells when there has been none for too long.
+"""Asks the head of a Ray cluster for a sign of life every few seconds, and reports when there has been none for too long.
 
 Ray ends a process that has lost its head after RAY_gcs_rpc_server_reconnect_timeout_s (60 s), in the middle of its streams and with status
 1. This watch gives up earlier, so that programs get an error that says why, and a server its own exit code. A head that comes back in time,

@@ -27,7 +27,7 @@ class Scaling:
         min_replicas, max_replicas: its size; equal for a fleet that is not scaled.
         queue_tokens: tokens that wait at each replica, as it reports them, above which the fleet grows.
         up_after_s, down_after_s: seconds for which the reason must last.
-        num_spares: replicas besides, with their model loaded, of which each takes the place of one that ends; they do not count above.
+        num_spares: additional replicas with a loaded model, each of which takes the place of one that ends; not counted above.
     Raises:
         ConfigError: a field is out of its range.
     """

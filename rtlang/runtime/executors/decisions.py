@@ -64,10 +64,9 @@ class Decisions:
         self._known, self._outputs, self._start = known, frozenset(outputs), start
         self._states: dict[int, DecisionState] = {}
         self._started: dict[int, float] = {}
-        self._vote_keys: dict[int, str] = {}  # by the identity of the value
-        self._counting: dict[
-            int, list[Callable[[str | Exception], None]]
-        ] = {}  # likewise: votes that wait for their key
+        # By the identity of a value: its key, and the votes that wait for it.
+        self._vote_keys: dict[int, str] = {}
+        self._counting: dict[int, list[Callable[[str | Exception], None]]] = {}
         self._rating_sizes: dict[int, int] = {}
         self._num_searched = 0
         self._staging = Staging(table.uses, self._is_output, table.begun)

@@ -113,7 +113,7 @@ def early_value(field: FinalField) -> Measured:
     """The value of a final field.
 
     Raises:
-        ValueError, TypeError: it is no value of a graph; the nodes that read it fail when they are computed.
+        ValueError, TypeError: it cannot be a value of a graph; the nodes that read it fail when they are computed.
     """
     return measured(json.loads(field.json))
 

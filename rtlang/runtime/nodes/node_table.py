@@ -150,7 +150,7 @@ class NodeTable:
         cancelled: nodes that ended because a decision was made without them, or because they depend on such a node.
         sequences: the sequence after each node that ended with one.
         values: texts and values by node and choice. A value may be known before its node ends.
-        measures: the sizes of values that are no texts, as far as they were told.
+        measures: the sizes of values other than texts, as far as they are known.
         errors: the errors of failed and cancelled nodes.
         lost_choices: completions that a decision ended while others of their node went on.
         uses: which nodes that have not ended use which.
@@ -317,11 +317,9 @@ class NodeTable:
 
     @property
     def num_items(self) -> int:
-        """Characters and items of the values that are no texts, as far as their sizes were told; values that several nodes share count for
-        each."""
-        return sum(
-            each.size for each in list(self.measures.values())
-        )  # a copy: texts are put together on other threads
+        """Characters and items of the values other than texts whose sizes are known. A value that several nodes share counts for each."""
+        measures = list(self.measures.values())  # a copy, since other threads measure values of texts
+        return sum(each.size for each in measures)
 
     @property
     def has_losses(self) -> bool:

@@ -36,7 +36,7 @@ MAX_WAIT_S = 3600.0
 MAX_COMMANDS = 64
 """Commands of one turn at most: one client that sends many does not hold up the steps of the others. Clients take turns."""
 COMMAND_US = 30.0
-"""Of a command besides the work that it spends itself."""
+"""Price of a command, apart from the work that it counts itself."""
 
 Command = Callable[[], None]
 _T = TypeVar("_T")

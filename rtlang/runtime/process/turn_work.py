@@ -1,4 +1,4 @@
-"""How much work of requests the engine thread does in one of its turns, over all graphs and clients.
+"""Limits the work of requests that the engine thread does in one of its turns, over all graphs and clients.
 
 Work is counted by its price before it is done. A turn that has done `TURN_WORK_US` puts the rest off, and the clients of what was put off
 take turns (`EngineLoop.call_later_turn`). Steps of the model and the events of their outputs are not counted.
@@ -9,7 +9,7 @@ from __future__ import annotations
 TURN_WORK_US = 3_000.0
 """Work of one turn in microseconds."""
 MOST_TURN_US = 4_000.0
-"""With the work that was begun before the turn was full."""
+"""Bound of one turn, including the work that was begun before the turn was full."""
 
 
 class TurnWork:

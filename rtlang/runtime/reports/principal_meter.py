@@ -1,9 +1,9 @@
 """Counts tokens, waits and work of the engine by principal while requests run.
 
 The time of a step is divided between its rows by their tokens, one addition a row. On the host it is the time of the engine thread, which
-does its share of the forward pass: a principal does not pay for waiting while work of others holds the processor. Everything else is taken
-from the requests when they end and every few seconds, as the difference from what was counted before, so a long request counts while it
-runs and a token costs nothing.
+does its share of the forward pass: a principal does not pay for waiting while work of others holds the processor. All other counts are read
+from the requests when they end and every few seconds, as differences from the last reading, so a long request counts while it runs and a
+token costs nothing.
 """
 
 from __future__ import annotations

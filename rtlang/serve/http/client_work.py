@@ -32,7 +32,7 @@ async def run_for(
 
     Raises:
         OverloadError: too much work of the client waits.
-        ClientDisconnect: the client left before. Work that waits is not begun, and work that runs is told (`is_unwanted`).
+        ClientDisconnect: the client left before. Work that waits does not begin, and work that runs can find out (`is_unwanted`).
     """
     principal = principal_of(request)
     work = service.run(principal, price, fn, kind=kind, may_wait=may_wait, is_bounded=is_bounded)

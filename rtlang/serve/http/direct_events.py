@@ -1,4 +1,4 @@
-"""Writes parts of a response to its connection at once, on the turn of the event loop that has them.
+"""Writes parts of a response straight to its connection, in the turn of the event loop in which they arrive.
 
 Waking the task of a response for each token costs more than everything else that the server does for it: the task goes through every layer
 of the application twice. So the task writes the beginning, the end, large events and errors, and in between it sleeps, while the text that

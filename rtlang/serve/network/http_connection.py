@@ -1,9 +1,9 @@
 """uvicorn's HTTP connection with limits: open sockets are counted, and each part of a request has to arrive in time.
 
 The header of every request, also of later ones on the same connection, must be complete within `hello_timeout_s` of the connection or of
-its first byte, and its body within `request_timeout_s`; a client whose request is late or no HTTP gets an answer (408, 400, 431). Between
-requests the connection stays open for `keep_alive_s`. A client that takes no byte of a response for `slow_timeout_s` is dropped with what
-is still to be sent.
+its first byte, and its body within `request_timeout_s`; a client whose request is late or not valid HTTP gets an answer (408, 400, 431).
+Between requests the connection stays open for `keep_alive_s`. A client that takes no byte of a response for `slow_timeout_s` is dropped
+with what is still to be sent.
 
 A client may be sending when it is answered: a body that is too long, or that nobody reads. A socket that is closed with unread input is
 reset, and the client loses the answer. So its rest is read and dropped: the connection is only half closed, or goes on with its next
@@ -34,9 +34,9 @@ if sys.platform == "linux":
     import termios
 
 MAX_DROPPED_BYTES = 64 << 20
-"""Bytes of one connection that are read for the client's sake after its answer."""
+"""Bytes of one connection that are read and dropped after its answer."""
 HALF_CLOSED_S = 1.0
-"""Seconds in which an answer must end after its client has closed its own side of the connection."""
+"""Seconds within which an answer must end after its client has closed its own side of the connection."""
 Refusal = Callable[[Mapping[str, Any] | None, int, str, str], tuple[bytes, str]]
 """Notes a refused request; takes its scope, if the application has it, and the status, message and code of the refusal. Returns the body of
 the response and the id of the request."""

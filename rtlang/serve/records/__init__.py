@@ -1,1 +1,1 @@
-"""What a server knows of each request: one record from its door to its line in the log."""
+"""The records of requests: one for each, from its arrival to its line in the log."""

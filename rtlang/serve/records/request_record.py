@@ -33,7 +33,7 @@ logger = logging.getLogger(REQUEST_LOGGER)
 OPEN = "open"
 """The door of streams of WebSockets."""
 UNREAD = "unread"
-"""The door of HTTP requests that were refused before their header was read: they are no HTTP, too long or late."""
+"""The door of HTTP requests that were refused before their header was read: they are not valid HTTP, too long or late."""
 CLIENT_CLOSED = 499
 """The status of requests whose client has left, as nginx logs it; never sent."""
 _OK = 200

@@ -54,7 +54,7 @@ def web_server() -> Iterator[str]:
 
 @pytest.fixture
 def other_grpc() -> Iterator[str]:
-    """A gRPC server that is no head of Ray."""
+    """A gRPC server that is not the head of a Ray cluster."""
     from concurrent.futures import ThreadPoolExecutor
 
     import grpc
@@ -72,7 +72,7 @@ def other_grpc() -> Iterator[str]:
         ("silent", "no answer within"),
         ("full", "no answer within"),
         ("web_server", ""),
-        ("other_grpc", "no head of Ray"),
+        ("other_grpc", "not the head of a Ray cluster"),
     ],
 )
 def test_what_is_no_head_is_refused_in_one_line(kind: str, reason: str, request: pytest.FixtureRequest) -> None:

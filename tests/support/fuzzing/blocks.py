@@ -1,4 +1,4 @@
-"""A million fuzzed frames, graphs and bodies, in blocks of which each can be repeated alone.
+"""A million fuzzed frames, graphs and bodies, in blocks that can each be repeated alone.
 
     python -m tests.support.fuzzing.blocks --inputs 1000000 [--processes 2] [--seed 1] [--first-block 0]
     python -m tests.support.fuzzing.blocks --block 1234 [--seed 1]

@@ -208,7 +208,7 @@ class MemoryServer:
 
 
 def _walked(output: bytearray, at: int, pong: bytes) -> tuple[int, bool]:
-    """Walk the whole frames from a position on: the position behind them, and whether one has the pong or closes the connection."""
+    """Walk the whole frames from a position on: the position after them, and whether one has the pong or closes the connection."""
     while at + 2 <= len(output):
         opcode, length, start = output[at] & 15, output[at + 1] & 127, at + 2
         if length >= 126:
