@@ -21,7 +21,7 @@ Words: TypeAlias = "array[int] | memoryview[int]"
 """Words of 64 bits; those of a memoryview may be shared with another process."""
 
 MAX_ROW_GRAPHS = 1000
-_TURN, _IS_RESTING, _GRAPH, _NODE, _THREAD, _NUM_ROW_GRAPHS, _ROW_GRAPHS = range(7)
+_TURN, _IS_RESTING, _GRAPH, _NODE, _THREAD, _NATIVE_THREAD, _NUM_ROW_GRAPHS, _ROW_GRAPHS = range(8)
 MAX_BESIDE = 8
 """Threads beside the engine's whose work is recorded."""
 _BESIDE, _NUM_BESIDE_WORDS = _ROW_GRAPHS + MAX_ROW_GRAPHS, 4
@@ -58,6 +58,7 @@ class WorkSample:
         row_graph_ids: the graphs with rows in the steps that are being computed.
         thread: its `threading.get_ident`; 0 before the first turn.
         beside: work on other threads.
+        native_thread: its `threading.get_native_id`; 0 before the first turn.
     """
 
     turn: int
@@ -67,6 +68,7 @@ class WorkSample:
     row_graph_ids: frozenset[int]
     thread: int
     beside: tuple[WorkBeside, ...] = ()
+    native_thread: int = 0
 
     @property
     def at_work(self) -> frozenset[int]:
@@ -101,6 +103,7 @@ def read_sample(words: Words) -> WorkSample:
         frozenset(words[_ROW_GRAPHS : _ROW_GRAPHS + num_graphs]),
         words[_THREAD],
         tuple(_beside_in(words)),
+        words[_NATIVE_THREAD],
     )
 
 
@@ -152,7 +155,7 @@ class CurrentWork:
         words[_TURN] += 1
         words[_GRAPH] = words[_IS_RESTING] = 0
         if not words[_THREAD]:
-            words[_THREAD] = threading.get_ident()
+            words[_THREAD], words[_NATIVE_THREAD] = threading.get_ident(), threading.get_native_id()
 
     def rest(self) -> None:
         """The thread waits for work."""

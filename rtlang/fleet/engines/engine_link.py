@@ -28,7 +28,7 @@ from rtlang.contract.errors import AbortedError, EngineDeadError, RtlangError, r
 from rtlang.contract.runs.principal import LOCAL, Principal
 from rtlang.fleet.engines.engine_end import EngineEnd, count_oom_kills, end_of, is_suspended
 from rtlang.fleet.engines.launcher import EngineHandle, Launcher
-from rtlang.fleet.engines.work_record import StallWatch
+from rtlang.fleet.engines.work_record import StallWatch, ThreadClock
 from rtlang.fleet.messages.frames import CONTROL, FrameWriter, Message, call_channel, read_messages
 from rtlang.fleet.messages.graph_ids import stream_id_of
 from rtlang.work.fair_executor import is_unwanted, note_work_elsewhere
@@ -95,7 +95,7 @@ class _Session:
         self.handle = handle
         self.writer = FrameWriter(handle.connection, _made)
         self.is_ready = self.is_silent = self.was_suspended = False
-        self.stall_watch = StallWatch()
+        self.stall_watch, self.thread_clock = StallWatch(), ThreadClock()
         self.held_by: int | None = None
         self.has_answered = False  # since the last ping
         self.num_stack_bytes = 0  # before its stack was asked for
@@ -237,7 +237,8 @@ class EngineLink:
                 return
             record, watch = session.handle.record, session.stall_watch
             sample = record.sample()
-            watch.note(sample, has_answered=session.has_answered)
+            is_idle = session.thread_clock.is_idle(session.handle.pid, sample.native_thread)
+            watch.note(sample, has_answered=session.has_answered, is_idle=is_idle)
             session.has_answered = False
             num_beats = max(watch.num_same, watch.num_frozen)
             has_stack = num_beats > ASK_BEATS and record.num_stack_bytes > session.num_stack_bytes
@@ -250,7 +251,11 @@ class EngineLink:
             return
         held_by = sample.at_work if watch.num_frozen >= HELD_BEATS else {sample.graph_id or 0}
         stream_ids = [stream_id_of(graph_id) for graph_id in held_by]
-        if len(stream_ids) > 1:
+        if watch.num_frozen < HELD_BEATS and watch.is_held_up:
+            logger.critical("%s: a thread that works for no graph holds the interpreter; it is killed", self.name)
+            session.is_silent = True
+            session.handle.kill()
+        elif len(stream_ids) > 1:
             logger.critical(
                 "%s: a thread holds the interpreter, and %d graphs are at work; it is killed", self.name, len(held_by)
             )

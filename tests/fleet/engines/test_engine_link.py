@@ -13,6 +13,7 @@ from rtlang.contract.runs.principal import Principal, PrincipalLimits
 from rtlang.fleet.engines import engine_link
 from rtlang.fleet.engines.engine_end import EngineEnd
 from rtlang.fleet.engines.engine_link import HELD_BEATS, MAX_FAILED_STARTS, EngineLink, EngineState, ask_any
+from rtlang.fleet.engines.work_record import StallWatch, ThreadClock
 from rtlang.fleet.messages.frames import Message
 from rtlang.fleet.messages.graph_ids import graph_id_of
 from rtlang.protocol.event_codec import error_facts_to_wire
@@ -176,6 +177,20 @@ def test_an_engine_whose_thread_a_graph_holds_is_killed_for_that_graph(links: li
     assert engine.was_killed
     (end,) = owner.ends
     assert (end.held_by, end.at_work, end.function) == (3, {3}, "search (a.py:3)")
+
+
+def test_a_graph_that_another_thread_holds_up_is_not_to_blame(
+    links: list[EngineLink], owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ThreadClock, "is_idle", lambda clock, process, thread: True)
+    monkeypatch.setattr(StallWatch, "is_held_up", property(lambda watch: watch.num_same >= HELD_BEATS))
+    stack = f'Thread 0x{threading.get_ident():x} (most recent call first):\n  File "a.py", line 3 in search\n'
+    link, engine = stalling(links, owner, stack)
+    link.beat(60.0)
+    wait_until(lambda: owner.heard == ["ready", "crashed", "ready"])
+    assert engine.was_killed
+    (end,) = owner.ends
+    assert end.held_by is None
 
 
 def test_an_engine_that_goes_on_or_is_suspended_is_not_killed_for_a_graph(

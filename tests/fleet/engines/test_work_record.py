@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import mmap
+import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from rtlang.contract.process.current_work import CurrentWork
 from rtlang.fleet.engines.engine_end import end_of
-from rtlang.fleet.engines.work_record import StallWatch, WorkRecord
+from rtlang.fleet.engines.work_record import StallWatch, ThreadClock, WorkRecord
 from rtlang.fleet.messages.graph_ids import graph_id_of
 
 PROCESS = """
@@ -86,6 +89,59 @@ def test_a_process_is_frozen_while_it_works_beside_its_thread_and_does_not_answe
     assert work.run_beside(7, 3, observe) == [(0, 0), (0, 1), (0, 2), (0, 0), (0, 1)]
     assert work.run_beside(7, 3, lambda: counts(watch, record)) == (0, 0), "it is other work"
     assert [counts(watch, record) for _ in range(2)] == [(0, 0), (0, 0)]
+
+
+def test_a_thread_that_waits_is_held_up_by_another(record: WorkRecord) -> None:
+    watch, work = StallWatch(), CurrentWork()
+    work.share(memoryview(mmap.mmap(record.work_fd, 0)).cast("Q"))
+    work.begin_turn()
+    work.begin(7)
+    sample = record.sample()
+    assert (sample.thread, sample.native_thread) == (threading.get_ident(), threading.get_native_id())
+    for _ in range(4):
+        watch.note(sample, is_idle=True)
+    assert (watch.num_same, watch.num_idle, watch.is_held_up) == (3, 3, True)
+    watch.note(sample, is_idle=True, has_answered=True)  # it waits for something else: others may run
+    for _ in range(2):
+        watch.note(sample)
+    assert (watch.num_same, watch.num_idle, watch.is_held_up) == (6, 3, False)
+    work.begin_turn()
+    work.begin(7)
+    watch.note(record.sample(), is_idle=True)
+    assert (watch.num_idle, watch.is_held_up) == (0, False)
+
+
+def test_the_clock_of_a_thread_tells_whether_it_computes() -> None:
+    is_over, native = threading.Event(), list[int]()
+
+    def compute() -> None:
+        native.append(threading.get_native_id())
+        while not is_over.is_set():
+            pass
+
+    def wait() -> None:
+        native.append(threading.get_native_id())
+        is_over.wait()
+
+    threads = [threading.Thread(target=each) for each in (compute, wait)]
+    for each in threads:
+        each.start()
+        while len(native) <= threads.index(each):
+            time.sleep(0.01)
+    try:
+        clocks = ThreadClock(), ThreadClock()
+        for clock, thread in zip(clocks, native, strict=True):
+            assert not clock.is_idle(os.getpid(), thread)
+            assert not clock.is_idle(os.getpid(), thread), "too soon"
+        time.sleep(1.0)
+        assert [clock.is_idle(os.getpid(), thread) for clock, thread in zip(clocks, native, strict=True)] == [
+            False,
+            True,
+        ]
+    finally:
+        is_over.set()
+    assert not ThreadClock().is_idle(None, 1)
+    assert not ThreadClock().is_idle(os.getpid(), 0)
 
 
 BESIDE = """
