@@ -42,7 +42,9 @@ def project(folder: str) -> dict[str, Any]:
 
 def module_name(requirement: str) -> str:
     name = re.split(r"[^\w-]", requirement)[0].replace("-", "_")
-    return "opentelemetry" if name.startswith("opentelemetry_") else name  # a namespace of several distributions
+    if name.startswith("opentelemetry_"):  # a namespace of several distributions
+        return "opentelemetry"
+    return {"grpcio": "grpc"}.get(name, name)
 
 
 def imported(folder: str) -> set[str]:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -148,6 +149,27 @@ def test_graphs_that_outlast_the_drain_are_cancelled() -> None:
     client.__exit__(None, None, None)
     assert (code, [message["t"] for message in messages]) == (1001, ["drain"])
     assert target.runs[0].was_cancelled
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_requests_that_outlast_the_drain_are_told_to_come_again(is_stream: bool) -> None:
+    target = ScriptedTarget()
+    answers: list[Any] = []
+
+    def ask(url: str) -> None:
+        body = {"prompt": "x", "max_tokens": 9, "stream": is_stream}
+        answers.append(HttpClient(url).post("/v1/completions", body))
+
+    with running_server(target, ServeConfig(port=0, drain_timeout_s=0.05)) as url:
+        asking = threading.Thread(target=ask, args=(url,))
+        asking.start()
+        wait_until(lambda: len(target.runs) == 1)
+    asking.join(20)
+    (answer,) = answers
+    assert target.runs[0].was_cancelled
+    assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+    error = answer.json["error"]
+    assert (error["type"], error["code"], error["retry_after"]) == ("server_error", "overload", 0.05)
 
 
 def test_a_server_leaves_no_task_and_no_thread_behind() -> None:

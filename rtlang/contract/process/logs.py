@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from rtlang.contract.process.log_limit import RepeatFilter
+from rtlang.contract.process.log_writer import LogWriter
 
 REQUEST_LOGGER = "rtlang.requests"
 """The logger of the one line that a server writes for each request, at level INFO."""
@@ -41,7 +42,7 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         } | self._fields
-        line |= {name: value for name, value in vars(record).items() if name not in _OWN and name not in line}
+        line |= {name: value for name, value in _extra(record).items() if name not in line}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False, default=str)
@@ -63,7 +64,12 @@ class TextFormatter(logging.Formatter):
         line = super().format(record)
         if record.name != REQUEST_LOGGER:
             return line
-        return " ".join([line, *_pairs("", {name: value for name, value in vars(record).items() if name not in _OWN})])
+        return " ".join([line, *_pairs("", _extra(record))])
+
+
+def _extra(record: logging.LogRecord) -> dict[str, object]:
+    """The fields given as `extra`; a library that is loaded may add some of its own to all records, which begin with an underscore."""
+    return {name: value for name, value in vars(record).items() if name not in _OWN and not name.startswith("_")}
 
 
 def _pairs(prefix: str, fields: Mapping[str, object]) -> Iterator[str]:
@@ -86,7 +92,7 @@ class _LineLimit(RepeatFilter):
 
 def configure_logs(level: int | str, *, is_json: bool, process: str | None = None) -> None:
     """Write log records from `level` on, and lines of requests, to standard error, with the name of a process other than the main one."""
-    handler = logging.StreamHandler()
+    handler = LogWriter()
     handler.setFormatter(JsonFormatter(process) if is_json else TextFormatter(process))
     handler.addFilter(_LineLimit(burst=20))
     logging.basicConfig(level=level, handlers=[handler])

@@ -17,7 +17,7 @@ from rtlang.contract.runs.principal import Principal
 from rtlang.contract.runs.run_options import DEFAULT_OPTIONS, RunOptions
 from rtlang.contract.service.target import GraphRun
 from rtlang.serve.http.direct_events import DirectEvents
-from rtlang.serve.http.errors import draining_error
+from rtlang.serve.http.errors import HttpError, draining_error
 from rtlang.serve.resumable import cancel
 from rtlang.serve.service import StreamService
 
@@ -41,7 +41,7 @@ class EventBuffer:
         self._arrived = asyncio.Event()
         self._num_bytes = self._largest = 0
         self._has_ended = False
-        self.error: RtlangError | None = None
+        self.error: RtlangError | HttpError | None = None
 
     @property
     def num_running(self) -> int:
@@ -52,8 +52,9 @@ class EventBuffer:
         """Nothing to tell: the response goes on."""
 
     def end(self, code: int, reason: str) -> None:
-        """Cancel the graph, because the server stops."""
-        self._stop(AbortedError(reason))
+        """Cancel the graph, because the server stops, or the key was removed."""
+        is_draining, config = self._service.is_draining, self._service.config
+        self._stop(draining_error(config.drain_timeout_s) if is_draining else AbortedError(reason))
 
     def abort(self) -> None:
         """Cancel the graph, because events were lost."""
@@ -83,7 +84,7 @@ class EventBuffer:
 
 
         Raises:
-            RtlangError: the server ended the response.
+            RtlangError, HttpError: the server ended the response.
         """
         while True:
             self._is_read_up = True
@@ -105,7 +106,7 @@ class EventBuffer:
         """Handle more unread output than the server holds for one client."""
         self._stop(error)
 
-    def _stop(self, error: RtlangError) -> None:
+    def _stop(self, error: RtlangError | HttpError) -> None:
         """Cancel the graph; the reader gets the error."""
         raise NotImplementedError
 
@@ -153,7 +154,7 @@ class GraphStream(EventBuffer):
     async def __aexit__(self, *_: object) -> None:
         self._close()
 
-    def _stop(self, error: RtlangError) -> None:
+    def _stop(self, error: RtlangError | HttpError) -> None:
         if self.error is None and not self._has_ended:
             self.error = error
             self._close()

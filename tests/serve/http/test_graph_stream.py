@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from rtlang.contract.config import ServeConfig
-from rtlang.contract.errors import AbortedError, OverloadError, SlowConsumerError
+from rtlang.contract.errors import OverloadError, SlowConsumerError
 from rtlang.contract.events import GraphFinished, NodeFinished, TextDelta
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.runs.run_options import RunOptions
@@ -108,8 +108,9 @@ def test_a_server_that_stops_waits_for_the_stream_and_then_ends_it() -> None:
             service.drain(5.0)
             assert not service.idle.is_set()
             service.close_all(1001, "the server is shutting down")
-            with pytest.raises(AbortedError):
+            with pytest.raises(HttpError, match="shutting down") as caught:
                 await anext(stream.batches())
+        assert caught.value.status == 503
         assert target.runs[0].was_cancelled
         assert service.idle.is_set()
 

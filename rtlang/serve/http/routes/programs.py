@@ -71,7 +71,7 @@ class ProgramStream(EventBuffer):
     def _overflow(self, error: SlowConsumerError) -> None:
         self.error = error  # the graph goes on if it can be resumed
 
-    def _stop(self, error: RtlangError) -> None:
+    def _stop(self, error: RtlangError | HttpError) -> None:
         self.error = self.error or error
         if self.run is not None and not self._has_ended:
             cancel(self.run)
