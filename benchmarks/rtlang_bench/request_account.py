@@ -19,7 +19,7 @@ from typing import Annotated
 
 import typer
 
-from rtlang.contract.accounts.request_account import RequestAccount, Tokens, Wait, Work
+from rtlang.contract.accounts.request_account import RequestAccount, Tokens, Wait, WorkKind
 from rtlang.contract.accounts.request_context import RequestContext
 from rtlang.contract.events import GraphFinished
 from rtlang.contract.params import Usage
@@ -27,7 +27,6 @@ from rtlang.contract.process.logs import REQUEST_LOGGER, JsonFormatter, LogForma
 from rtlang.contract.runs.run_options import DEFAULT_OPTIONS
 from rtlang.contract.service.metrics import Metrics
 from rtlang.serve.records.request_record import RequestRecords
-from rtlang.work.work_account import WorkKind
 from rtlang_bench.command import command
 
 _ROUND = 200
@@ -123,7 +122,7 @@ def _serve(records: RequestRecords, principal: str) -> None:
     for tokens, number in ((Tokens.PROMPT, 400), (Tokens.CACHED, 320), (Tokens.OUTPUT, 64)):
         account.add_tokens(tokens, number)
     account.add_wait(Wait.ROW, 0.02)
-    account.add_work(Work.STEPS, 0.3)
+    account.add_work(WorkKind.STEPS, 0.3)
     account.note_completion("length")
     account.note_first_token(0.04)
     listen(GraphFinished(1, {}, Usage(400, 320, 64), account=account))

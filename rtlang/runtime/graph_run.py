@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rtlang.contract.accounts.request_account import RequestAccount, Work
+from rtlang.contract.accounts.request_account import RequestAccount, WorkKind
 from rtlang.contract.errors import (
     AbortedError,
     EngineDeadError,
@@ -50,7 +50,6 @@ from rtlang.runtime.executors.host import Answer, Host
 from rtlang.runtime.graph_execution import GraphExecution
 from rtlang.runtime.nodes.work_slices import Offload
 from rtlang.runtime.process.loop import EngineLoop, Timer
-from rtlang.work.work_account import WorkKind
 
 if TYPE_CHECKING:  # they load torch
     from rtlang.engine.requests.value_check import ValueChecker
@@ -67,7 +66,7 @@ MANY_ITEMS = 20_000
 FREE_US = 0.02
 """Of one of them."""
 
-Beside = Callable[[Work, int, Callable[[], Any], Callable[[Any], None]], "Future[None]"]
+Beside = Callable[[WorkKind, int, Callable[[], Any], Callable[[Any], None]], "Future[None]"]
 """Does work on another thread: its kind, its price in microseconds, the work, and a function that is called on the engine thread with the
 result of the work or its exception."""
 
@@ -214,7 +213,7 @@ class GraphRun:
     def _offload(self, beside: Beside) -> Offload:
         """Work of this graph on another thread; what has not begun is dropped when the graph ends."""
 
-        def run(price_us: int, work: Callable[[], Any], then: Callable[[Any], None], kind: Work) -> None:
+        def run(price_us: int, work: Callable[[], Any], then: Callable[[Any], None], kind: WorkKind) -> None:
             def end(result: Any) -> None:
                 self._beside.discard(future)
                 self._guard(lambda: then(result))
@@ -274,7 +273,7 @@ class GraphRun:
         """Work of the engine thread on nodes."""
         self._uncounted_s += seconds
         if not self._is_told:  # else its account was given away
-            self._program.account.add_work(Work.VALUE, seconds)
+            self._program.account.add_work(WorkKind.VALUE, seconds)
         if self._uncounted_s > _COUNT_EVERY_S or self._is_told:
             self._count_work()
 
@@ -327,7 +326,7 @@ class GraphRun:
         values, num_items = self._execution.table.values, self._execution.table.num_items
         if self._do_beside is not None and num_items > MANY_ITEMS:
             with contextlib.suppress(RuntimeError):  # the runtime was closed
-                self._do_beside(Work.VALUE, int(FREE_US * num_items), partial(_free, values), lambda done: None)
+                self._do_beside(WorkKind.VALUE, int(FREE_US * num_items), partial(_free, values), lambda done: None)
 
 
 class LocalGraphRun:
@@ -408,7 +407,7 @@ def _free(values: dict[tuple[int, int], Any]) -> None:
         values.popitem()
 
 
-def _timed(work: Callable[[], _T], kind: Work, account: RequestAccount) -> _T:
+def _timed(work: Callable[[], _T], kind: WorkKind, account: RequestAccount) -> _T:
     """Do work on another thread, and count the time of that thread."""
     started = time.thread_time()
     try:

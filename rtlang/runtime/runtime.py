@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import Any
 from weakref import WeakSet
 
-from rtlang.contract.accounts.request_account import Work
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, ConfigError, EngineDeadError, RtlangError, internal_error
 from rtlang.contract.events import GraphFailed
@@ -73,7 +73,6 @@ from rtlang.runtime.texts.public_prompts import read_public_prompts
 from rtlang.runtime.texts.text_service import TokenizerTextService
 from rtlang.work.fair_executor import FairExecutor, shared_limits
 from rtlang.work.fair_queue import Owner, owner_of
-from rtlang.work.work_account import WorkKind
 from rtlang_grammars import Report
 
 logger = logging.getLogger(__name__)
@@ -569,7 +568,7 @@ class Runtime:
         self._running_loop().post(command, client)
 
     def _beside(
-        self, owner: Owner, kind: Work, price_us: int, work: Callable[[], Any], then: Callable[[Any], None]
+        self, owner: Owner, kind: WorkKind, price_us: int, work: Callable[[], Any], then: Callable[[Any], None]
     ) -> Future[None]:
         """Do work of a graph on a thread; see `rtlang.runtime.graph_run.Beside`."""
 
@@ -581,7 +580,7 @@ class Runtime:
             with suppress(EngineDeadError):  # its graph has ended
                 self.post(lambda: then(result), (owner.party, owner.client))
 
-        return self.work.submit_for(owner, price_us * 1e-6, job, kind=WorkKind(kind))
+        return self.work.submit_for(owner, price_us * 1e-6, job, kind=kind)
 
     def post(self, command: Callable[[], None], client: Hashable = "") -> None:
         """Run a function on the engine thread between two steps, behind what its client has asked for.

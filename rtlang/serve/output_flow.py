@@ -16,13 +16,13 @@ from websockets.exceptions import InvalidState
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
 from rtlang.protocol.messages import CloseCode
 from rtlang.serve.connection import Connection, Delivery
 from rtlang.serve.service import StreamService
 from rtlang.work.fair_queue import owner_of
 from rtlang.work.prices import VALUE_S
-from rtlang.work.work_account import WorkKind
 
 logger = logging.getLogger(__name__)
 

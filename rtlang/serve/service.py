@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Protocol, TypeVar
 
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.events import Event
 from rtlang.contract.params import MAX_CREDIT
@@ -30,7 +31,6 @@ from rtlang.work.fair_executor import FairExecutor, shared_limits
 from rtlang.work.fair_queue import owner_of
 from rtlang.work.loop_work import INLINE_S, LoopWork
 from rtlang.work.prices import VALUE_S, events_price, nodes_price
-from rtlang.work.work_account import WorkKind
 
 _T = TypeVar("_T")
 _NUM_THREADS = 4  # most of their time they wait for engines in other processes

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import GraphError, OverloadError, ProtocolError, RtlangError, internal_error
 from rtlang.contract.params import MAX_CREDIT
 from rtlang.contract.runs.principal import Principal
@@ -25,7 +26,6 @@ from rtlang.serve.records.request_record import RequestRecord
 from rtlang.serve.resumable import ResumableStream, StreamReader, StreamReplay, cancel
 from rtlang.serve.service import StreamService
 from rtlang.work.fair_queue import owner_of
-from rtlang.work.work_account import WorkKind
 
 logger = logging.getLogger(__name__)
 

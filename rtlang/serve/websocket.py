@@ -20,6 +20,7 @@ from websockets.http11 import Request
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event
 from rtlang.contract.runs.principal import Principal
@@ -34,7 +35,6 @@ from rtlang.serve.streams import Streams
 from rtlang.work.fair_queue import owner_of
 from rtlang.work.loop_work import INLINE_S
 from rtlang.work.prices import message_price
-from rtlang.work.work_account import WorkKind
 
 if TYPE_CHECKING:
     import uvicorn

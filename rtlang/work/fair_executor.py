@@ -14,8 +14,9 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, Protocol, TypeVar
 
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.work.fair_queue import FairQueue, Owner, QueueLimits, Ticket
-from rtlang.work.work_account import TakesWork, WorkKind, note_request_work
+from rtlang.work.work_account import TakesWork, note_request_work
 
 _T = TypeVar("_T")
 _NOBODY = Owner("")

@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.work.fair_executor import FairExecutor, WorkFuture
 from rtlang.work.fair_queue import Owner
-from rtlang.work.work_account import TakesWork, WorkKind, note_request_work
+from rtlang.work.work_account import TakesWork, note_request_work
 
 _T = TypeVar("_T")
 

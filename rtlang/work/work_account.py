@@ -1,27 +1,12 @@
-"""The kinds of work, and the seconds of threads that one request has used. `PrincipalMetrics` counts them by principal."""
+"""The seconds of threads that one request has used. `PrincipalMetrics` counts them by principal."""
 
 from __future__ import annotations
 
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Protocol
 
-
-class WorkKind(StrEnum):
-    """A kind of work of requests beside the engine thread and the event loop."""
-
-    PARSE = "parse"  # bodies and messages become values
-    READ = "read"  # values become graphs: checks, templates, schemas
-    TOKENIZE = "tokenize"
-    DETOKENIZE = "detokenize"
-    SUBMIT = "submit"  # graphs are checked and handed to an engine
-    REPLY = "reply"  # events and responses become text
-    CACHE = "cache"  # questions about the prefix cache
-    SNAPSHOT = "snapshot"
-    CONSTRAINT = "constraint"  # schemas and grammars are compiled
-    VALUE = "value"  # pure functions, and checks of values
-    OTHER = "other"
+from rtlang.contract.accounts.request_account import WorkKind
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from rtlang.work.work_account import WorkKind
+from rtlang.contract.accounts.request_account import WorkKind
 
 
 class SummedWork:

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import OverloadError
 from rtlang.work.fair_executor import TRIM_PRICE, FairExecutor, is_unwanted, shared_limits, start_timer
 from rtlang.work.fair_queue import Owner, QueueLimits
-from rtlang.work.work_account import RequestWork, WorkKind, request_work
+from rtlang.work.work_account import RequestWork, request_work
 from tests.support.summed_work import SummedWork
 
 ROOT = Path(__file__).parents[2]

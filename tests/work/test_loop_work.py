@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import OverloadError
 from rtlang.work.fair_executor import FairExecutor
 from rtlang.work.fair_queue import Owner, QueueLimits
 from rtlang.work.loop_work import HANDOVER_S, INLINE_S, TURN_S, LoopTurns, LoopWork
-from rtlang.work.work_account import RequestWork, WorkKind, request_work
+from rtlang.work.work_account import RequestWork, request_work
 from tests.support.summed_work import SummedWork
 
 ANA, BEN = Owner("ana"), Owner("ben")

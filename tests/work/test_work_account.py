@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rtlang.work.work_account import RequestWork, WorkKind
+from rtlang.contract.accounts.request_account import WorkKind
+from rtlang.work.work_account import RequestWork
 
 
 def test_the_work_of_a_request_has_its_waits() -> None:

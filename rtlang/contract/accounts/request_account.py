@@ -38,13 +38,21 @@ class Wait(StrEnum):
     ENGINE = "engine"
 
 
-class Work(StrEnum):
-    """Kinds of work that are counted here, in seconds: its part of the steps of the model, and kinds of `rtlang.work.work_account`."""
+class WorkKind(StrEnum):
+    """Kinds of work, in seconds of threads."""
 
-    STEPS = "steps"
+    STEPS = "steps"  # its part of the steps of the model
+    PARSE = "parse"  # bodies and messages become values
+    READ = "read"  # values become graphs: checks, templates, schemas
     TOKENIZE = "tokenize"
-    CONSTRAINT = "constraint"
-    VALUE = "value"
+    DETOKENIZE = "detokenize"
+    SUBMIT = "submit"  # graphs are checked and handed to an engine
+    REPLY = "reply"  # events and responses become text
+    CACHE = "cache"  # questions about the prefix cache
+    SNAPSHOT = "snapshot"
+    CONSTRAINT = "constraint"  # schemas and grammars are compiled
+    VALUE = "value"  # pure functions, and checks of values
+    OTHER = "other"
 
 
 @dataclass(slots=True)
@@ -53,7 +61,7 @@ class RequestAccount:
 
     Attributes:
         context: of the request; None for an engine's part.
-        tokens, waits, work: by the values of `Tokens`, and seconds by those of `Wait`, and of `Work` and `WorkKind`; only what is not 0.
+        tokens, waits, work: by the values of `Tokens`, and seconds by those of `Wait` and `WorkKind`; only what is not 0.
         finish_reasons: how many completions ended for each reason.
         first_token_s: seconds from the start of the run to its first token, where that is known.
         moves: why the graph left an engine, each time, with the time in nanoseconds since the epoch.

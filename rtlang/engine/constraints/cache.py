@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from rtlang.contract.accounts.request_account import RequestAccount, Work
+from rtlang.contract.accounts.request_account import RequestAccount, WorkKind
 from rtlang.contract.errors import ConstraintError
 from rtlang.engine.constraints.compile_time import CompileTime
 from rtlang.engine.constraints.session import ConstraintSession, MaskTimes
@@ -72,4 +72,4 @@ class PendingCompile:
     def charge(self, seconds: float) -> None:
         """Divide time of a thread between the requests that wait."""
         for account in self.accounts:
-            account.add_work(Work.CONSTRAINT, seconds / len(self.accounts))
+            account.add_work(WorkKind.CONSTRAINT, seconds / len(self.accounts))

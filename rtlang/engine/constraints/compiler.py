@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang.contract.accounts.request_account import RequestAccount
+from rtlang.contract.accounts.request_account import RequestAccount, WorkKind
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import BudgetError, ConfigError, ConstraintError, OverloadError, RtlangError
 from rtlang.contract.runs.principal import LOCAL
@@ -34,7 +34,6 @@ from rtlang.engine.constraints.stop_compiler import StopCompiler
 from rtlang.engine.constraints.stop_search import StopPattern
 from rtlang.work.fair_executor import JobTimer, run_or_cancel, start_timer
 from rtlang.work.fair_queue import Owner, owner_of
-from rtlang.work.work_account import WorkKind
 from rtlang_grammars import (
     CompletionSearch,
     Constraint,

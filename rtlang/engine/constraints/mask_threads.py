@@ -15,11 +15,11 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.service.metrics import Metrics
 from rtlang.engine.constraints.session import ConstraintSession
 from rtlang.work.fair_executor import FairExecutor, run_or_cancel
 from rtlang.work.fair_queue import Owner
-from rtlang.work.work_account import WorkKind
 from rtlang_grammars.machine.token_index.mask import Mask, write_rows
 
 NUM_SLOW = 4

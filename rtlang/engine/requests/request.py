@@ -14,7 +14,7 @@ from enum import Enum, auto
 
 from rtlang.cache.node import RadixNode
 from rtlang.cache.scope import PUBLIC, CacheScope
-from rtlang.contract.accounts.request_account import RequestAccount, Tokens, Wait, Work
+from rtlang.contract.accounts.request_account import RequestAccount, Tokens, Wait, WorkKind
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import Constraint, FinishReason, SamplingParams
@@ -265,7 +265,7 @@ class Request:
         for num_drafted, num_accepted in stats.drafts.values():
             account.add_tokens(Tokens.DRAFTED, num_drafted)
             account.add_tokens(Tokens.ACCEPTED, num_accepted)
-        account.add_work(Work.STEPS, stats.step_s)
+        account.add_work(WorkKind.STEPS, stats.step_s)
         return account
 
     @property

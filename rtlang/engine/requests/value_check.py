@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import ConstraintError, EngineDeadError, InvalidValueError, RtlangError
 from rtlang.engine.requests.request import Request, RequestOutput, RequestSpec
 from rtlang.work.fair_executor import FairExecutor
 from rtlang.work.fair_queue import Owner, owner_of
 from rtlang.work.prices import CHECK_S_PER_CHAR
-from rtlang.work.work_account import WorkKind
 from rtlang_grammars import GrammarError, TextCheck
 
 _SEED_STEP = 0x9E3779B97F4A7C15

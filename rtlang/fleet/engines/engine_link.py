@@ -23,6 +23,7 @@ from dataclasses import asdict, replace
 from enum import StrEnum
 from typing import Any, Protocol
 
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, EngineDeadError, RtlangError, rebuild
 from rtlang.contract.runs.principal import LOCAL, Principal
@@ -32,7 +33,6 @@ from rtlang.fleet.engines.work_record import StallWatch, ThreadClock
 from rtlang.fleet.messages.frames import CONTROL, FrameWriter, Message, call_channel, read_messages
 from rtlang.fleet.messages.graph_ids import stream_id_of
 from rtlang.work.fair_executor import is_unwanted, note_work_elsewhere
-from rtlang.work.work_account import WorkKind
 
 logger = logging.getLogger(__name__)
 

@@ -15,6 +15,7 @@ from concurrent.futures import Future
 from ipaddress import ip_address
 from typing import Any
 
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import EngineDeadError, RtlangError, internal_error
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFinished
 from rtlang.contract.request_graph import RequestGraph, nodes_from_plain
@@ -33,7 +34,6 @@ from rtlang.runtime.graph_run import LocalGraphRun
 from rtlang.runtime.process.work_monitor import Stall
 from rtlang.runtime.runtime import Runtime
 from rtlang.work.fair_queue import owner_of
-from rtlang.work.work_account import WorkKind
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from sys import getsizeof
 
-from rtlang.contract.accounts.request_account import Work
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import ContextLengthError, RequestError
 from rtlang.contract.graph.function_costs import text_price
 from rtlang.contract.graph.value_size import Measured
@@ -45,11 +45,11 @@ class TextNodes:
         end = partial(self._end, node)
         if len(node.parts) > MANY_PARTS:
             work = partial(_encoded_many, node, before, self._table, self._host)
-            self._slices.do(SMALL_WORK_US + len(node.parts), work, end, Work.TOKENIZE)
+            self._slices.do(SMALL_WORK_US + len(node.parts), work, end, WorkKind.TOKENIZE)
             return
         parts = known_parts(node, self._table)
         work = partial(_encoded, node, before, parts, self._host)
-        self._slices.do(price_of_text(parts, before), work, end, Work.TOKENIZE)
+        self._slices.do(price_of_text(parts, before), work, end, WorkKind.TOKENIZE)
 
     def _end(self, node: Text, encoded: TokenSequence | Exception) -> None:
         """A text was encoded."""

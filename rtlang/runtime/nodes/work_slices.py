@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from rtlang.contract.accounts.request_account import Work
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.request_graph import Apply, Call, Decide, Generate, Node, Text, num_requests
 from rtlang.runtime.nodes.node_table import Waits
 from rtlang.runtime.process.turn_work import TurnWork
@@ -46,7 +46,7 @@ class Offload(Protocol):
     """
 
     def __call__(
-        self, price_us: int, work: Callable[[], _T], then: Callable[[_T | Exception], None], kind: Work
+        self, price_us: int, work: Callable[[], _T], then: Callable[[_T | Exception], None], kind: WorkKind
     ) -> None: ...
 
 
@@ -189,7 +189,7 @@ class WorkSlices:
         price_us: float,
         work: Callable[[], _T],
         then: Callable[[_T | Exception], None],
-        kind: Work = Work.VALUE,
+        kind: WorkKind = WorkKind.VALUE,
     ) -> None:
         """Do a part of an action: here if it is small, else on another thread.
 

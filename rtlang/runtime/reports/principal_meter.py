@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rtlang.contract.accounts.request_account import RequestAccount, Work
+from rtlang.contract.accounts.request_account import RequestAccount, WorkKind
 from rtlang.contract.service.principal_metrics import PrincipalMetrics
 from rtlang.engine.engine import Engine
 from rtlang.engine.requests.request import Request, RequestOutput, RequestStatus
@@ -36,7 +36,7 @@ class PrincipalMeter:
             for request, num_tokens, _ in rows:
                 request.stats.step_s += num_tokens * token_s
                 if request.status is RequestStatus.FINISHED:  # its account was closed within the step
-                    request.program.account.add_work(Work.STEPS, num_tokens * token_s)
+                    request.program.account.add_work(WorkKind.STEPS, num_tokens * token_s)
         for output in outputs:
             if output.is_last:
                 self._count(output.request)

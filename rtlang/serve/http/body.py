@@ -11,13 +11,13 @@ from typing import Any
 
 from starlette.requests import Request
 
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import ProtocolError
 from rtlang.protocol.serialization import DecodeLimits, Encoding
 from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.service import StreamService
 from rtlang.work.prices import READ_S_PER_BYTE, json_price
-from rtlang.work.work_account import WorkKind
 
 
 async def read_body(request: Request, limit: int) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import Event, NodeFinished, TextDelta, TokenLogprob
 from rtlang.contract.graph.nodes import Part, RoleEnd, RoleStart, TokenIds
@@ -16,7 +17,6 @@ from rtlang.serve.http.errors import HttpError
 from rtlang.serve.openai.chat import ChatFormat, ChatRequest, read_chat
 from rtlang.serve.service import StreamService
 from rtlang.work.prices import DETOKENIZE_S_PER_TOKEN
-from rtlang.work.work_account import WorkKind
 from rtlang_grammars.formats.catalogue import format_named
 from rtlang_grammars.formats.description import ToolFormat
 from rtlang_grammars.formats.reasoning import PromptEnd, prompt_end, shows_reasoning

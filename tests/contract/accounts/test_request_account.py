@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rtlang.contract.accounts.request_account import RequestAccount, Tokens, Wait, Work
+from rtlang.contract.accounts.request_account import RequestAccount, Tokens, Wait, WorkKind
 from rtlang.contract.events import Completion, NodeFinished, Timing, note_end
 from rtlang.contract.params import FinishReason, Usage
 
@@ -11,7 +11,7 @@ def account(num_tokens: int, seconds: float) -> RequestAccount:
     made = RequestAccount()
     made.add_tokens(Tokens.OUTPUT, num_tokens)
     made.add_wait(Wait.ROW, seconds)
-    made.add_work(Work.STEPS, 2 * seconds)
+    made.add_work(WorkKind.STEPS, 2 * seconds)
     return made
 
 

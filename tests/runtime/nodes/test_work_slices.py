@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rtlang.contract.accounts.request_account import Work
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.request_graph import Apply, Const, Node, Text
 from rtlang.runtime.nodes.node_table import Waits
 from rtlang.runtime.nodes.work_slices import ACTION_US, PART_US, SMALL_WORK_US, STEP_US, WorkSlices
@@ -106,7 +106,7 @@ def test_heavy_actions_end_a_turn_early() -> None:
 
 
 def test_work_goes_to_another_thread_by_its_price() -> None:
-    asked: list[tuple[int, Callable[[], Any], Callable[[Any], None], Work]] = []
+    asked: list[tuple[int, Callable[[], Any], Callable[[Any], None], WorkKind]] = []
     slices = WorkSlices(Waits(), lambda: None, lambda: False, None, lambda *job: asked.append(job))
     results: list[object] = []
 
@@ -114,12 +114,12 @@ def test_work_goes_to_another_thread_by_its_price() -> None:
         raise KeyError("x")
 
     slices.do(SMALL_WORK_US, lambda: 1, results.append)
-    slices.do(SMALL_WORK_US + 1, lambda: 2, results.append, Work.TOKENIZE)
+    slices.do(SMALL_WORK_US + 1, lambda: 2, results.append, WorkKind.TOKENIZE)
     slices.do(1.0, fail, results.append)
     assert [type(each) for each in results] == [int, KeyError]
     ((price, work, then, kind),) = asked
     then(work())
-    assert (price, results[-1], kind) == (501, 2, Work.TOKENIZE)
+    assert (price, results[-1], kind) == (501, 2, WorkKind.TOKENIZE)
 
 
 def test_an_ended_graph_does_nothing_more() -> None:

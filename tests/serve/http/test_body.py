@@ -12,12 +12,12 @@ import pytest
 from starlette.requests import Request
 from starlette.types import Message
 
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import ProtocolError
 from rtlang.contract.runs.principal import LOCAL, Principal
 from rtlang.protocol.serialization import DecodeLimits
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError
-from rtlang.work.work_account import WorkKind
 
 
 def read(*chunks: bytes, declared: str | None = None, limit: int = 100_000) -> Any:

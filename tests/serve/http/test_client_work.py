@@ -12,12 +12,12 @@ import pytest
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message
 
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.runs.principal import LOCAL
 from rtlang.serve.http.client_work import run_for
 from rtlang.work.fair_executor import FairExecutor, is_unwanted
 from rtlang.work.fair_queue import owner_of
 from rtlang.work.loop_work import INLINE_S, LoopWork
-from rtlang.work.work_account import WorkKind
 from tests.support.summed_work import SummedWork
 
 LONG_S = 2 * INLINE_S

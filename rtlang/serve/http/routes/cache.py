@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import OverloadError, ParameterError, RtlangError
 from rtlang.contract.graph.nodes import Part
 from rtlang.contract.params import SamplingParams
@@ -47,7 +48,6 @@ from rtlang.serve.openai.tools import read_tool_request
 from rtlang.serve.records.request_record import CLIENT_CLOSED
 from rtlang.serve.service import StreamService
 from rtlang.work.prices import CALL_S, ITEM_S, NODE_JSON_S
-from rtlang.work.work_account import WorkKind
 
 MAX_EACH = 4
 """Calls of one principal that run or wait."""

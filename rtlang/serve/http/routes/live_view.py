@@ -23,6 +23,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import EngineDeadError
 from rtlang.contract.runs.principal import Principal
 from rtlang.contract.service.fleet_report import ReplicaReport, ReportsFleet
@@ -35,7 +36,6 @@ from rtlang.serve.http.sse import SseResponse
 from rtlang.serve.service import StreamService
 from rtlang.work.fair_queue import owner_of
 from rtlang.work.prices import CALL_S
-from rtlang.work.work_account import WorkKind
 
 MAX_WATCHERS = 512
 """Snapshot streams at one time."""

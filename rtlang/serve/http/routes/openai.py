@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import BudgetError, ConstraintError, GraphError, RtlangError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, TextDelta
 from rtlang.contract.runs.principal import Principal
@@ -42,7 +43,6 @@ from rtlang.serve.openai.shapes import Asked, Heading
 from rtlang.serve.records.request_record import CLIENT_CLOSED, request_id
 from rtlang.serve.service import StreamService
 from rtlang.work.prices import TOKENIZE_S_PER_CHAR
-from rtlang.work.work_account import WorkKind
 
 _NO_EMBEDDINGS = (
     "this server computes no embeddings: its models are trained to generate text, and vectors of their hidden states would not be "

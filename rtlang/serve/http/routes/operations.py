@@ -7,6 +7,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from rtlang.contract import version
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.service.fleet_report import ReportsFleet, plain_fleet_report
 from rtlang.contract.service.metrics import CONTENT_TYPE
 from rtlang.protocol.messages import VERSION
@@ -15,7 +16,6 @@ from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError, retry_header
 from rtlang.serve.service import StreamService
 from rtlang.work.prices import CALL_S
-from rtlang.work.work_account import WorkKind
 
 READY = "ready"
 

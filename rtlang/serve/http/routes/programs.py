@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import GraphError, RtlangError, SlowConsumerError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
 from rtlang.contract.request_graph import RequestGraph, nodes_from_plain
@@ -41,7 +42,6 @@ from rtlang.serve.records.request_record import CLIENT_CLOSED
 from rtlang.serve.resumable import ResumableStream, cancel
 from rtlang.serve.service import StreamService
 from rtlang.work.prices import OUTCOME_S_PER_BYTE
-from rtlang.work.work_account import WorkKind
 
 _FIELDS = FieldTable(accepted=frozenset(("graph", "inputs", "open", "stream", "detach_ms", "model", *HTTP_FIELDS)))
 _EXTEND = FieldTable(accepted=frozenset(("nodes", "close")))

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.runs.principal import Principal
 from rtlang.serve.http.access_middleware import principal_of
@@ -34,7 +35,6 @@ from rtlang.serve.openai.responses_output import ResponsesWriter
 from rtlang.serve.response_store import ResponseStore, StoredResponse
 from rtlang.serve.service import StreamService
 from rtlang.work.prices import READ_S_PER_BYTE, REPLY_S_PER_CHAR
-from rtlang.work.work_account import WorkKind
 
 _RESPONSE_BYTES = 2000  # of a response without the texts of the request and the output
 

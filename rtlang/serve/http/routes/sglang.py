@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from rtlang.contract import version
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event, TextDelta
 from rtlang.contract.params import SamplingParams
@@ -31,7 +32,6 @@ from rtlang.serve.service import StreamService
 from rtlang.serve.sglang.generate_replies import GenerateReply
 from rtlang.serve.sglang.generate_requests import GenerateRequest, generate_graph, read_generate
 from rtlang.work.prices import CALL_S, TOKENIZE_S_PER_CHAR, events_price
-from rtlang.work.work_account import WorkKind
 
 _HEALTH_DEADLINE_S = 20.0
 

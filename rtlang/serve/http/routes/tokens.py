@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import AbortedError, ParameterError
 from rtlang.contract.service.text_service import HistoryEnd, TextService, text_service_of
 from rtlang.protocol.serialization import Encoding
@@ -33,7 +34,6 @@ from rtlang.serve.openai.tools import read_tool_request
 from rtlang.serve.service import StreamService
 from rtlang.work.fair_executor import is_unwanted
 from rtlang.work.prices import CALL_S, DETOKENIZE_S_PER_TOKEN, TOKENIZE_S_PER_CHAR
-from rtlang.work.work_account import WorkKind
 
 MAX_PROMPTS = 1024
 _MAX_NAME = 1024  # characters of the name of a special token; a longer text is not encoded twice
