@@ -16,14 +16,18 @@ from http import HTTPStatus
 from websockets.http11 import Request
 from websockets.server import ServerProtocol
 
+from rtlang.contract.accounts.request_context import RequestContext
+from rtlang.contract.errors import OverloadError
 from rtlang.contract.runs.principal import LOCAL, Principal
 from rtlang.protocol.messages import CloseCode
 from rtlang.protocol.serialization import Encoding
 from rtlang.serve.connection import Connection
 from rtlang.serve.network.access import bearer_key, host_is_allowed, is_own_page, origin_is_allowed
+from rtlang.serve.records.request_record import REQUEST_ID, UNMATCHED
 from rtlang.serve.service import StreamService
 
 PATH = "/v1/stream"
+_REFUSAL_CODES = {403: "forbidden", 404: "not_found", 503: OverloadError.code}
 
 
 class OpeningHandshake:
@@ -67,8 +71,11 @@ class OpeningHandshake:
             response = self._websocket.accept(request)
             if response.status_code == HTTPStatus.SWITCHING_PROTOCOLS and encoding is not None:
                 response.headers["Sec-WebSocket-Protocol"] = encoding.value
+        is_open = response.status_code == HTTPStatus.SWITCHING_PROTOCOLS
+        if not is_open:
+            response.headers[REQUEST_ID] = self._note_refused(request, response.status_code)
         self._websocket.send_response(response)
-        if response.status_code != HTTPStatus.SWITCHING_PROTOCOLS:
+        if not is_open:
             return None
         key = bearer_key(", ".join(headers.get_all("Authorization")) or None)
         authenticate = partial(service.keys.principal_of, client=f"connection {self._number}")
@@ -95,6 +102,16 @@ class OpeningHandshake:
                 f"the server already has its maximum of {service.config.max_connections} connections",
             )
         return connection
+
+    def _note_refused(self, request: Request, status: int) -> str:
+        """Write the line of a handshake that is refused; returns its id."""
+        found = {
+            name: ", ".join(request.headers.get_all(name)) or None for name in (REQUEST_ID, "traceparent", "tracestate")
+        }
+        door = f"GET {PATH if request.path.partition('?')[0] == PATH else UNMATCHED}"
+        context = RequestContext.of(found[REQUEST_ID], door, found["traceparent"], found["tracestate"])
+        code = _REFUSAL_CODES.get(status, "bad_request")
+        return self._service.records.refuse_unread(None, status, code, context)
 
     def note_message(self) -> None:
         """Stop the timer if the message that was just taken was hello."""

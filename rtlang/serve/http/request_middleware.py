@@ -14,12 +14,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rtlang.contract.accounts.request_context import RequestContext
-from rtlang.serve.records.request_record import RequestRecord, RequestRecords, current_record
+from rtlang.serve.records.request_record import REQUEST_ID, UNMATCHED, RequestRecord, RequestRecords, current_record
 from rtlang.work.work_account import request_work
 
-REQUEST_ID = "x-request-id"
-UNMATCHED = "unmatched"
-"""In place of the template of a path that no route has."""
 _RECORD = "rtlang_record"
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"))
 

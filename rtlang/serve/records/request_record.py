@@ -32,6 +32,10 @@ logger = logging.getLogger(REQUEST_LOGGER)
 
 OPEN = "open"
 """The door of streams of WebSockets."""
+REQUEST_ID = "x-request-id"
+"""The header of the id of a request."""
+UNMATCHED = "unmatched"
+"""In place of the template of a path that no route has."""
 UNREAD = "unread"
 """The door of HTTP requests that were refused before their header was read: they are not valid HTTP, too long or late."""
 CLIENT_CLOSED = 499
@@ -76,14 +80,17 @@ class RequestRecords:
         record.fail(error, status)
         return record.context.request_id
 
-    def refuse_unread(self, record: RequestRecord | None, status: int, code: str) -> str:
+    def refuse_unread(
+        self, record: RequestRecord | None, status: int, code: str, context: RequestContext | None = None
+    ) -> str:
         """A request is refused before it was read; returns the id of the request.
 
         Args:
             record: of the request, if its header was read; its response still holds it open.
+            context: of a request without a record; by default unknown.
         """
         given = record is not None
-        record = record or self.begin(RequestContext.of(None, UNREAD))
+        record = record or self.begin(context or RequestContext.of(None, UNREAD))
         record.status, record.code = status, code
         if not given:
             record.release()

@@ -136,6 +136,30 @@ def test_a_request_that_is_refused_before_it_is_read_has_an_id_and_a_line(
     assert (line["door"], line["principal"], line["status"], line["code"]) == ("unread", "-", status, code)
 
 
+@pytest.mark.parametrize(
+    ("path", "headers", "status", "code", "door"),
+    [
+        ("/elsewhere", {"X-Request-Id": "mine-2", "traceparent": TRACE}, 404, "not_found", "GET unmatched"),
+        ("/v1/stream", {}, 400, "bad_request", "GET /v1/stream"),
+    ],
+)
+def test_a_refused_handshake_has_an_id_and_a_line(
+    url: str, lines: Lines, path: str, headers: dict[str, str], status: int, code: str, door: str
+) -> None:
+    key = "dGhlIHNhbXBsZSBub25jZQ==" if path == "/elsewhere" else "short"
+    upgrade = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": key}
+    sent = "".join(f"{name}: {value}\r\n" for name, value in (upgrade | headers).items())
+    with RawSocket(url) as raw:
+        raw.socket.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{sent}\r\n".encode())
+        head, _, _ = raw.file.read().decode().partition("\r\n\r\n")
+    assert head.startswith(f"HTTP/1.1 {status}")
+    (request_id,) = [line.partition(": ")[2] for line in head.splitlines() if line.lower().startswith("x-request-id")]
+    assert request_id == headers.get("X-Request-Id", request_id)
+    line = lines.of(request_id)
+    assert (line["door"], line["status"], line["code"]) == (door, status, code)
+    assert line.get("trace_id") == (TRACE[3:35] if headers else None)
+
+
 def test_a_body_that_is_late_is_told_under_the_id_of_its_request(lines: Lines) -> None:
     with serving(request_timeout_s=0.2) as server, RawSocket(server.url) as raw:
         raw.socket.sendall(
