@@ -239,7 +239,7 @@ class _Conversation:
             if self._frames.leaves:
                 return Ending("left")
             code = closed.rcvd.code if closed.rcvd is not None else None
-            if closed.sent is not None and closed.sent.code == 1009:
+            if closed.sent is not None and closed.sent.code == 1009 and not closed.rcvd_then_sent:
                 return Ending("a message above 256 MiB", True)
             return Ending(f"closed {code}", code not in _CLOSES)
         blamed = [code for code in self._codes if code in _BLAMES_SERVER]

@@ -12,8 +12,9 @@ from functools import partial
 from sys import getsizeof
 
 from rtlang.contract.accounts.request_account import WorkKind
-from rtlang.contract.errors import ContextLengthError, RequestError
+from rtlang.contract.errors import ApplyError, ContextLengthError
 from rtlang.contract.graph.function_costs import text_price
+from rtlang.contract.graph.pure_functions import shown_operands
 from rtlang.contract.graph.value_size import Measured
 from rtlang.contract.graph.value_text import bounded_text
 from rtlang.contract.request_graph import Arg, Part, Ref, RoleEnd, RoleStart, Text, TokenIds
@@ -104,7 +105,7 @@ def with_texts(parts: Sequence[KnownPart], max_chars: int, max_tokens: int) -> t
                 try:
                     texts[id(part.value)] = bounded_text(part)
                 except ValueError as error:
-                    raise RequestError(f"a value within a text: {error}") from None
+                    raise ApplyError("str", shown_operands([part.value]), str(error)) from None
             part = texts[id(part.value)]
             num_chars += len(part)
             if num_chars > max_chars:

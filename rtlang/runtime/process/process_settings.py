@@ -18,6 +18,7 @@ import gc
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -29,8 +30,13 @@ FULL_AFTER = 600
 TIDY_AFTER = 30
 """Collections of the middle generation after which an idle moment is used for a full one."""
 
+TIDY_REST = 200.0
+"""Time between two such collections, as a multiple of the duration of the first one."""
+
 _lock = threading.Lock()
 _num_users = 0
+_next_tidy = 0.0
+"""The time of `time.monotonic` before which no idle moment is used."""
 _before: tuple[float, tuple[int, int, int]] | None = None
 _set: tuple[float, tuple[int, int, int]] | None = None
 _freezes = False
@@ -98,9 +104,16 @@ def end() -> None:
 
 
 def tidy() -> None:
-    """Run a full garbage collection if one is due. Call this at idle moments."""
-    if _num_users and gc.isenabled() and gc.get_count()[2] >= TIDY_AFTER:
+    """Run a full garbage collection if one is due. Call this at idle moments.
+
+    One that visits millions of values of a graph takes a second, in which nothing else runs; the next one then waits for minutes.
+    """
+    global _next_tidy
+    if _num_users and gc.isenabled() and gc.get_count()[2] >= TIDY_AFTER and time.monotonic() >= _next_tidy:
+        started = time.monotonic()
         gc.collect()
+        ended = time.monotonic()
+        _next_tidy = ended + TIDY_REST * (ended - started)
 
 
 def _collects() -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from rtlang.contract.errors import ContextLengthError, RequestError
+from rtlang.contract.errors import ApplyError, ContextLengthError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed
 from rtlang.contract.graph.nodes import Generate
 from rtlang.contract.graph.value_size import measured
@@ -49,7 +49,7 @@ def test_values_that_are_too_long_for_the_context_are_refused_before_they_are_jo
     value = measured("x" * 900_000)
     with pytest.raises(ContextLengthError, match="at least 10 tokens"):
         with_texts((value,) * 100_000, 2_000_000, 9)
-    with pytest.raises(RequestError, match="a value within a text: the result has more than 1000000 characters"):
+    with pytest.raises(ApplyError, match="the result has more than 1000000 characters"):
         with_texts((measured([0.123456789] * 400_000),), 2_000_000, 9)
 
 

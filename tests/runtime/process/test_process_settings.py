@@ -7,10 +7,12 @@ import os
 import sys
 import weakref
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
 from rtlang.runtime.process import process_settings
+from rtlang.runtime.process.process_settings import TIDY_AFTER
 
 
 def settings() -> tuple[float, tuple[int, int, int]]:
@@ -23,6 +25,7 @@ def plain_settings() -> Iterator[None]:
     before = settings()
     sys.setswitchinterval(0.005)
     gc.set_threshold(700, 10, 10)
+    process_settings._next_tidy = 0.0
     yield
     sys.setswitchinterval(before[0])
     gc.set_threshold(*before[1])
@@ -80,7 +83,7 @@ def test_old_garbage_goes_when_nobody_waits_and_enough_has_come() -> None:
         del old
         process_settings.tidy()
         assert found() is not None
-        for _ in range(process_settings.TIDY_AFTER):
+        for _ in range(TIDY_AFTER):
             gc.collect(1)
         assert found() is not None
         process_settings.tidy()
@@ -108,7 +111,7 @@ def test_without_serving_nothing_is_tidied() -> None:
     gc.collect(1)
     found = weakref.ref(node)
     del node
-    for _ in range(process_settings.TIDY_AFTER):
+    for _ in range(TIDY_AFTER):
         gc.collect(1)
     process_settings.tidy()
     assert found() is not None
@@ -219,3 +222,23 @@ def test_a_fork_begins_with_what_was_there_before(is_held: bool) -> None:
     assert settings() != before
     process_settings.end()
     assert settings() == before
+
+
+def test_a_long_collection_at_an_idle_moment_has_a_long_rest_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, collections = 1_000.0, list[float]()
+
+    def collect() -> int:
+        nonlocal now
+        collections.append(now)
+        now += 0.5
+        return 0
+
+    monkeypatch.setattr(process_settings, "_num_users", 1)
+    monkeypatch.setattr(process_settings, "_next_tidy", 0.0)
+    fake_gc = SimpleNamespace(isenabled=lambda: True, get_count=lambda: (0, 0, TIDY_AFTER), collect=collect)
+    monkeypatch.setattr(process_settings, "gc", fake_gc)
+    monkeypatch.setattr(process_settings, "time", SimpleNamespace(monotonic=lambda: now))
+    for _ in range(300):
+        process_settings.tidy()
+        now += 1.0
+    assert collections == [1_000.0, 1_100.5, 1_201.0]
