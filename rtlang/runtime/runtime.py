@@ -61,7 +61,7 @@ from rtlang.runtime.principal_cache import PrincipalCache
 from rtlang.runtime.process import precompile
 from rtlang.runtime.process.fork_guard import ForkGuard
 from rtlang.runtime.process.idle import idle_actions
-from rtlang.runtime.process.interpreter_share import InterpreterShare
+from rtlang.runtime.process.interpreter_share import InterpreterShare, outcome_of
 from rtlang.runtime.process.loop import EngineLoop
 from rtlang.runtime.process.process_settings import loading
 from rtlang.runtime.process.work_monitor import Stall
@@ -125,7 +125,7 @@ class Runtime:
         self._watch = watch_of("engine thread")
         self._checker: ValueChecker | None = None
         self._work: FairExecutor | None = None
-        self._share = InterpreterShare(self._is_computing)
+        self._share = InterpreterShare(lambda: self._loop is not None and self._loop.is_computing)
         self._loop: EngineLoop | None = None
         self._engine: Engine | None = None  # for the engine thread
         self._lock = threading.Lock()
@@ -576,17 +576,11 @@ class Runtime:
 
         def job() -> None:
             with self._share.turn() if kind is WorkKind.VALUE else nullcontext():
-                try:
-                    result = work()
-                except Exception as error:
-                    result = error
+                result = outcome_of(work)
                 with suppress(EngineDeadError):  # its graph has ended
                     self.post(lambda: then(result), (owner.party, owner.client))
 
         return self.work.submit_for(owner, price_us * 1e-6, job, kind=kind)
-
-    def _is_computing(self) -> bool:
-        return self._loop is not None and not self._loop.work.sample().is_resting
 
     def post(self, command: Callable[[], None], client: Hashable = "") -> None:
         """Run a function on the engine thread between two steps, behind what its client has asked for.

@@ -11,12 +11,24 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 REST = 5.0
 """Seconds of rest for a second of work."""
 MAX_REST_S = 0.1
 MAX_WAIT_S = 0.25
 """Seconds after which a thread no longer waits for another one, which may hang."""
+
+
+_T = TypeVar("_T")
+
+
+def outcome_of(work: Callable[[], _T]) -> _T | Exception:
+    """The result of a function, or its exception."""
+    try:
+        return work()
+    except Exception as error:
+        return error
 
 
 class InterpreterShare:

@@ -193,6 +193,11 @@ class EngineLoop:
         heapq.heappush(self._timers, (when, self._num_timers, timer))
         return timer
 
+    @property
+    def is_computing(self) -> bool:
+        """Whether the thread works: it does not wait for commands. Callable from any thread."""
+        return not self.work.sample().is_resting
+
     def call_later_turn(self, command: Command, client: Hashable = "") -> None:
         """Run a command in a later turn, after a step. Those of one client run in order; clients take turns. On the engine thread only."""
         self._later.setdefault(client, deque()).append(command)
