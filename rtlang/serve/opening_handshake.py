@@ -16,14 +16,13 @@ from http import HTTPStatus
 from websockets.http11 import Request
 from websockets.server import ServerProtocol
 
-from rtlang.contract.accounts.request_context import RequestContext
 from rtlang.contract.errors import OverloadError
 from rtlang.contract.runs.principal import LOCAL, Principal
 from rtlang.protocol.messages import CloseCode
 from rtlang.protocol.serialization import Encoding
 from rtlang.serve.connection import Connection
 from rtlang.serve.network.access import bearer_key, host_is_allowed, is_own_page, origin_is_allowed
-from rtlang.serve.records.request_record import REQUEST_ID, UNMATCHED
+from rtlang.serve.records.request_record import REQUEST_ID, UNMATCHED, context_of
 from rtlang.serve.service import StreamService
 
 PATH = "/v1/stream"
@@ -105,11 +104,8 @@ class OpeningHandshake:
 
     def _note_refused(self, request: Request, status: int) -> str:
         """Write the line of a handshake that is refused; returns its id."""
-        found = {
-            name: ", ".join(request.headers.get_all(name)) or None for name in (REQUEST_ID, "traceparent", "tracestate")
-        }
         door = f"GET {PATH if request.path.partition('?')[0] == PATH else UNMATCHED}"
-        context = RequestContext.of(found[REQUEST_ID], door, found["traceparent"], found["tracestate"])
+        context = context_of(lambda name: ", ".join(request.headers.get_all(name)) or None, door)
         code = _REFUSAL_CODES.get(status, "bad_request")
         return self._service.records.refuse_unread(None, status, code, context)
 

@@ -16,7 +16,6 @@ import stat
 import sys
 import termios
 import threading
-import time
 from collections import deque
 from typing import TextIO
 
@@ -61,9 +60,8 @@ class LogWriter(logging.Handler):
 
     def flush(self) -> None:
         """Wait until everything is written, for at most FLUSH_S."""
-        until = time.monotonic() + FLUSH_S
         with self._changed:
-            self._changed.wait_for(lambda: not self._is_busy, max(0.0, until - time.monotonic()))
+            self._changed.wait_for(lambda: not self._is_busy, FLUSH_S)
 
     @property
     def _is_busy(self) -> bool:

@@ -13,8 +13,14 @@ from typing import Any
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rtlang.contract.accounts.request_context import RequestContext
-from rtlang.serve.records.request_record import REQUEST_ID, UNMATCHED, RequestRecord, RequestRecords, current_record
+from rtlang.serve.records.request_record import (
+    REQUEST_ID,
+    UNMATCHED,
+    RequestRecord,
+    RequestRecords,
+    context_of,
+    current_record,
+)
 from rtlang.work.work_account import request_work
 
 _RECORD = "rtlang_record"
@@ -37,7 +43,8 @@ class RequestMiddleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        record = self.records.begin(_context_of(scope), partial(self._door, scope))
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        record = self.records.begin(context_of(headers.get, scope["method"][:16]), partial(self._door, scope))
         scope.setdefault("state", {})[_RECORD] = record
         status: int | None = None
         id_header = (REQUEST_ID.encode(), record.context.request_id.encode("ascii"))
@@ -69,14 +76,3 @@ def record_of(scope: Mapping[str, Any]) -> RequestRecord | None:
     """The record of the HTTP request of a scope; None before the application has it."""
     record: RequestRecord | None = scope.get("state", {}).get(_RECORD)
     return record
-
-
-def _context_of(scope: Scope) -> RequestContext:
-    given = {
-        name: value.decode("latin-1")
-        for name, value in scope["headers"]
-        if name in (b"x-request-id", b"traceparent", b"tracestate")
-    }
-    return RequestContext.of(
-        given.get(b"x-request-id"), scope["method"][:16], given.get(b"traceparent"), given.get(b"tracestate")
-    )

@@ -48,6 +48,11 @@ current_record: ContextVar[RequestRecord | None] = ContextVar("rtlang_record", d
 """The record of the request that the present task serves."""
 
 
+def context_of(header: Callable[[str], str | None], door: str) -> RequestContext:
+    """The context of a request whose headers are looked up by their names in lower case."""
+    return RequestContext.of(header(REQUEST_ID), door, header("traceparent"), header("tracestate"))
+
+
 class RequestRecords:
     """Begins and ends the records of one server. Used on its event loop.
 
