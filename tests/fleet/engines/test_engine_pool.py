@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import pytest
 
@@ -54,6 +54,15 @@ class World:
         self.cancelled: dict[int, float] = {}
         self.failed: dict[int, EndReason] = {}
         self.now = 0.0
+
+    def begin_with(self, graph_ids: Iterable[int]) -> None:
+        """Start two engines, and add graphs."""
+        for name in ("a", "b"):
+            self.carry_out(self.pool.add_engine(name, self.now))
+            self.start(name)
+        for graph_id in graph_ids:
+            self.alive.add(graph_id)
+            self.carry_out(self.pool.add(graph_id, self.now))
 
     def carry_out(self, orders: list[Order]) -> None:
         for order in orders:
@@ -180,12 +189,7 @@ def test_every_graph_is_open_on_one_engine_or_waits_under_random_operations(seed
 def test_only_the_graph_that_crashes_engines_fails(num_graphs: int, has_record: bool) -> None:
     world = World(num_graphs)
     pool, culprit = world.pool, num_graphs
-    for name in ("a", "b"):
-        world.carry_out(pool.add_engine(name, world.now))
-        world.start(name)
-    for graph_id in range(1, num_graphs + 1):
-        world.alive.add(graph_id)
-        world.carry_out(pool.add(graph_id, world.now))
+    world.begin_with(range(1, num_graphs + 1))
     num_crashes = 0
     while culprit in world.alive:
         world.now += 1.0
@@ -389,12 +393,7 @@ def test_a_spare_takes_the_graphs_of_an_engine_that_ends_and_the_next_engine_is_
 def test_a_suspect_is_tried_on_the_spare_while_others_go_on() -> None:
     world = World(0, num_spares=1)
     pool = world.pool
-    for name in ("a", "b"):
-        world.carry_out(pool.add_engine(name, world.now))
-        world.start(name)
-    for graph_id in range(1, 10):
-        world.alive.add(graph_id)
-        world.carry_out(pool.add(graph_id, world.now))
+    world.begin_with(range(1, 10))
     assert len(world.engines["a"]) == 9
     world.kill("a", has_crashed=True, at_work=(5,))
     assert set(world.engines["b"].values()) == world.alive - {5}, "the spare has the others at once"
@@ -412,12 +411,7 @@ def test_a_suspect_is_tried_on_the_spare_while_others_go_on() -> None:
 def test_a_suspect_that_has_the_spare_does_not_keep_others_waiting() -> None:
     world = World(0, num_spares=1)
     pool = world.pool
-    for name in ("a", "b"):
-        world.carry_out(pool.add_engine(name, world.now))
-        world.start(name)
-    for graph_id in (1, 2):
-        world.alive.add(graph_id)
-        world.carry_out(pool.add(graph_id, world.now))
+    world.begin_with((1, 2))
     world.kill("a", has_crashed=True, at_work=(1, 2))
     assert world.is_on("b", 2), "no other engine is there"
     world.alive.add(3)
@@ -432,12 +426,7 @@ def test_a_suspect_that_has_the_spare_does_not_keep_others_waiting() -> None:
 def test_the_wait_of_a_suspect_that_was_cancelled_is_not_that_of_the_next_one() -> None:
     world = World(0)
     pool = world.pool
-    for name in ("a", "b"):
-        world.carry_out(pool.add_engine(name, world.now))
-        world.start(name)
-    for graph_id in range(1, 20):
-        world.alive.add(graph_id)
-        world.carry_out(pool.add(graph_id, world.now))
+    world.begin_with(range(1, 20))
     for at in (1.0, 1.0 + 2 * PROBE_WAIT_S):
         world.now = at
         name = min(world.engines, key=lambda each: len(world.engines[each]))
@@ -468,12 +457,7 @@ def test_an_engine_that_is_alone_is_no_spare() -> None:
 def test_an_engine_that_is_silent_takes_no_new_graphs_while_others_answer() -> None:
     world = World(0)
     pool = world.pool
-    for name in ("a", "b"):
-        world.carry_out(pool.add_engine(name, world.now))
-        world.start(name)
-    for graph_id in range(4):
-        world.alive.add(graph_id)
-        world.carry_out(pool.add(graph_id, world.now))
+    world.begin_with(range(4))
     held = dict(world.engines["a"])
     world.now = SILENT_S + 1.0
     world.carry_out(pool.tick({"a": 0.5, "b": world.now}, world.now))
