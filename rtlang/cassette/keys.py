@@ -1,15 +1,14 @@
 """Keys of nodes: digests of everything that determines their outcomes.
 
 The outcome of a greedy or seeded node follows from the model and from the nodes that it builds on. So its key is a digest of its own
-parameters and of the keys of these nodes, and is known before anything runs. Names and hints are left out. A generation that samples
-without a seed of its own has one from the run and from its id, which are part of its key then. Host calls, and the first of several
-values, may differ from run to run, so that the seed of the run is part of their keys; equal calls of a run are numbered in their order.
+parameters and of the keys of these nodes, and is known before anything runs. Ids, names and hints are left out: nodes that are added
+elsewhere change no key. A generation that samples without a seed of its own has one from the run and from its path, which are part of its
+key then. Host calls, and the first of several values, may differ from run to run: their keys have the seed of the run and the path, too.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,10 +26,11 @@ from rtlang.contract.request_graph import (
     dependencies,
     last_id,
     nodes_to_plain,
+    path_of,
 )
 
 KEY_BYTES = 16
-_UNNEEDED = ("id", "parent", "name", "marks")
+_UNNEEDED = frozenset(("id", "parent", "name", "marks", "path"))
 
 
 class Keys:
@@ -44,7 +44,7 @@ class Keys:
     def __init__(self, inputs: Mapping[str, str], seed: int) -> None:
         self._inputs, self._seed = inputs, seed
         self._keys: dict[int, bytes] = {}
-        self._num_calls: Counter[bytes] = Counter()
+        self._places: dict[int, str | int] = {}
 
     def add(self, nodes: Sequence[Node]) -> dict[int, bytes]:
         """The keys of these nodes, which follow those added before; for control nodes also of the nodes that they may start."""
@@ -54,9 +54,11 @@ class Keys:
             if key is None:
                 continue
             self._keys[node.node_id] = added[node.node_id] = key
+            self._places[node.node_id] = _place(node)
             if isinstance(node, (Switch, Repeat)):
                 for node_id in range(node.node_id + 1, last_id(node) + 1):
                     added[node_id] = digest([key, node_id - node.node_id])
+                    self._places[node_id] = f"{_place(node)}+{node_id - node.node_id}"
         return added
 
     def _key(self, node: Node) -> bytes | None:
@@ -64,41 +66,65 @@ class Keys:
         if any(node_id not in self._keys for node_id in needed):
             return None
         (plain,) = nodes_to_plain([node])
-        if isinstance(node, (Switch, Repeat)):
-            body: Any = [
-                plain,
-                node.node_id,
-                sorted((node_id, self._keys[node_id]) for node_id in needed),
-                self._inputs,
-            ]
-        else:
-            body = self._resolved({name: value for name, value in plain.items() if name not in _UNNEEDED})
-        parent = plain.get("parent")
-        made: list[Any] = [body, None if parent is None else self._keys[parent]]
-        if isinstance(node, Call):
-            which = digest(made)
-            made.append([self._seed.to_bytes(8, "big"), self._num_calls[which]])
-            self._num_calls[which] += 1
-        else:
-            depends = any(map(_depends_on_run, all_nodes([node])))
-            made.append([self._seed.to_bytes(8, "big"), node.node_id] if depends else None)
+        made = [self._content(plain, node.node_id), self._reference(plain.get("parent"), node.node_id)]
+        places = [_place(each) for each in all_nodes([node]) if _depends_on_run(each)]
+        if places:
+            first = places[0] if isinstance(places[0], str) else node.node_id
+            made.append(
+                [self._seed.to_bytes(8, "big"), [place if isinstance(place, str) else first for place in places]]
+            )
         return digest(made)
 
     def of_run(self, node_id: int) -> bytes:
         """The key of an outcome that may differ in another run, such as the failure of a call."""
-        return digest([self._seed.to_bytes(8, "big"), node_id, "run"])
+        return digest([self._seed.to_bytes(8, "big"), self._places.get(node_id, node_id), "run"])
 
-    def _resolved(self, plain: Any) -> Any:
-        """A plain form with keys in place of ids and texts in place of inputs."""
+    def _reference(self, node_id: int | None, start: int) -> Any:
+        """Stands for a node: its key, or for a node of the blocks of `start` its distance."""
+        if node_id is None or node_id >= start:
+            return None if node_id is None else node_id - start
+        return self._keys[node_id]
+
+    def _content(self, plain: Mapping[str, Any], start: int) -> dict[str, Any]:
+        """The plain form of a node without ids and names; `start` is the id of the outermost node."""
+        found: dict[str, Any] = {}
+        for name, value in plain.items():
+            if name in _UNNEEDED:
+                continue
+            match name:
+                case "parts" | "args" | "of" | "by":
+                    value = [self._operand(each, start) for each in value]
+                case "on" | "until":
+                    value = self._operand(value, start)
+                case "body" | "default":
+                    value = self._block(value, start)
+                case "cases":
+                    value = [[key, self._block(block, start)] for key, block in value]
+            found[name] = value
+        return found
+
+    def _block(self, plain: Mapping[str, Any], start: int) -> list[Any]:
+        nodes = [
+            [each["id"] - start, self._content(each, start), self._reference(each.get("parent"), start)]
+            for each in plain["nodes"]
+        ]
+        value = plain.get("value")
+        end = self._reference(plain["end"], start)
+        return [nodes, end, None if value is None else self._operand(value, start)]
+
+    def _operand(self, plain: Any, start: int) -> Any:
+        """A part or an operand, with keys in place of ids and texts in place of inputs."""
         if isinstance(plain, dict):
-            if isinstance(ref := plain.get("ref"), int):
-                return {"ref": self._keys[ref], "choice": plain.get("choice", 0)}
-            if set(plain) == {"arg"}:
+            if "ref" in plain:
+                return {"ref": self._reference(plain["ref"], start), "choice": plain.get("choice", 0)}
+            if "arg" in plain:
                 return self._inputs.get(plain["arg"], "")
-            return {name: self._resolved(value) for name, value in plain.items()}
-        if isinstance(plain, (list, tuple)):
-            return [self._resolved(each) for each in plain]
         return plain
+
+
+def _place(node: Node) -> str | int:
+    path = path_of(node)
+    return node.node_id if path is None else path
 
 
 def _depends_on_run(node: Node) -> bool:
@@ -110,7 +136,7 @@ def _depends_on_run(node: Node) -> bool:
 def depends_on_run_seed(node: Generate) -> bool:
     """Whether a generation depends on the seed of its run."""
     params = node.params
-    return params.seed is None and (params.temperature > 0 or params.n > 1 or node.constraint is not None)
+    return params.seed is None and (params.temperature > 0 or params.n > 1 or params.best_of > 1)
 
 
 def digest(value: Any) -> bytes:

@@ -39,12 +39,13 @@ class _Recorded:
         self._free: dict[bytes, list[int]] = {}
 
     @contextmanager
-    def seed_of(self, graph: RequestGraph, inputs: Mapping[str, str]) -> Iterator[int]:
-        """The seed of a run: a function of the recording, the graph, its inputs, and the number of equal ones before it.
+    def seed_of(self, graph: RequestGraph, options: RunOptions) -> Iterator[int]:
+        """The seed of a run: a function of the recording, the identity of the run, and the number of equal runs before it.
 
-        A run that is refused within the block does not count.
+        A graph without an identity is told from others by its nodes and inputs. A run that is refused within the block does not count.
         """
-        which = graph_digest(graph, inputs)
+        identity = options.identity
+        which = graph_digest(graph, options.inputs) if identity is None else digest(identity())
         with self._lock:
             free = self._free.get(which)
             if free:
@@ -147,7 +148,7 @@ class Recorder(DefaultWithin):
         graph.validate()
         self._recorded.file.begin(identity_of(self._target), self._target.tool_format)
         inputs, seed = options.inputs, options.seed
-        with self._recorded.seed_of(graph, inputs) if seed is None else nullcontext(seed) as seed:
+        with self._recorded.seed_of(graph, options) if seed is None else nullcontext(seed) as seed:
             run = RecordedRun(self, listener, Keys(inputs, seed), has_budget=options.budget is not None)
             known = run.add(graph.nodes)
             run.run = self._started(graph, run.listen, known, replace(options, seed=seed))
@@ -281,7 +282,7 @@ class Replay(DefaultWithin):
         graph.validate()
         seed, has_budget = options.seed, options.budget is not None
         if seed is None:
-            with self._recorded.seed_of(graph, options.inputs) as seed:
+            with self._recorded.seed_of(graph, options) as seed:
                 pass
         keys = Keys(options.inputs, seed)
         known = self._recorded.repeated(keys, graph.nodes, has_budget=has_budget)

@@ -141,7 +141,7 @@ def _marked(
             lifetime = "unknown" if lives is None else lives.of[node_id]
             marks = Marks(remaining, lifetime, False, is_urgent)
             if type(node) is Generate:
-                node = Generate(node_id, node.parent, node.name, node.params, node.constraint, marks)
+                node = Generate(node_id, node.parent, node.name, node.params, node.constraint, marks, node.path)
             else:
                 node = changed(node, marks=marks)
         elif isinstance(node, (Switch, Repeat)):

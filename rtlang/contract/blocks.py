@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from rtlang.contract.graph.node_paths import at_turn
 from rtlang.contract.request_graph import (
     Apply,
     Block,
@@ -20,12 +21,13 @@ from rtlang.contract.request_graph import (
     Switch,
     Text,
     blocks_of,
+    path_of,
 )
 
 
-def placed(block: Block, control_id: int, entry: int | None, offset: int = 0) -> Block:
+def placed(block: Block, control_id: int, entry: int | None, offset: int = 0, turn: int | None = None) -> Block:
     """A copy of a block, see `BlockPlacement`."""
-    placement = BlockPlacement(control_id, entry, offset)
+    placement = BlockPlacement(control_id, entry, offset, turn)
     nodes = tuple(node for node in placement.nodes(block) if node is not None)
     return Block(nodes, placement.end(block), placement.value(block))
 
@@ -36,10 +38,11 @@ class BlockPlacement:
     Args:
         entry: the node whose sequence is that at entry; None for an empty sequence.
         offset: is added to the ids of the block, those of nested blocks included.
+        turn: the number of the turn if the block is the body of a loop, for the paths of its nodes.
     """
 
-    def __init__(self, control_id: int, entry: int | None, offset: int = 0) -> None:
-        self._control_id, self._entry, self._offset = control_id, entry, offset
+    def __init__(self, control_id: int, entry: int | None, offset: int = 0, turn: int | None = None) -> None:
+        self._control_id, self._entry, self._offset, self._turn = control_id, entry, offset, turn
 
     def nodes(self, block: Block) -> Iterator[Node | None]:
         """The copies, made one by one; None stands for one of a nested block, so that the caller can pause after any of them."""
@@ -86,6 +89,10 @@ class BlockPlacement:
     def _operands(self, operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
         return tuple(map(self.operand, operands))
 
+    def _path(self, node: Node) -> str | None:
+        path = path_of(node)
+        return path if path is None or self._turn is None else at_turn(path, self._turn)
+
     def _node(self, node: Node) -> Node:
         node_id = self._id(node.node_id)
         match node:
@@ -94,23 +101,27 @@ class BlockPlacement:
                     node, node_id=node_id, parent=self._parent(node.parent), parts=tuple(map(self._part, node.parts))
                 )
             case Generate() | Select():
-                return replace(node, node_id=node_id, parent=self._parent(node.parent))
-            case Apply() | Call():
+                return replace(node, node_id=node_id, parent=self._parent(node.parent), path=self._path(node))
+            case Apply():
                 return replace(node, node_id=node_id, args=self._operands(node.args))
+            case Call():
+                return replace(node, node_id=node_id, args=self._operands(node.args), path=self._path(node))
             case Decide():
                 by = None if node.by is None else self._operands(node.by)
-                return replace(node, node_id=node_id, of=self._operands(node.of), by=by)
+                return replace(node, node_id=node_id, of=self._operands(node.of), by=by, path=self._path(node))
             case _:
                 raise AssertionError("control nodes have blocks")
 
     def _control(self, node: Switch | Repeat, blocks: list[Block]) -> Node:
         """The copy of a control node with the copies of its blocks, in the order of `blocks_of`."""
-        node_id, parent = self._id(node.node_id), self._parent(node.parent)
+        node_id, parent, path = self._id(node.node_id), self._parent(node.parent), self._path(node)
         if isinstance(node, Repeat):
-            return replace(node, node_id=node_id, parent=parent, body=blocks[0], until=self.operand(node.until))
+            until = self.operand(node.until)
+            return replace(node, node_id=node_id, parent=parent, body=blocks[0], until=until, path=path)
         cases = tuple((key, block) for (key, _), block in zip(node.cases, blocks, strict=False))
         default = None if node.default is None else blocks[-1]
-        return replace(node, node_id=node_id, parent=parent, on=self.operand(node.on), cases=cases, default=default)
+        on = self.operand(node.on)
+        return replace(node, node_id=node_id, parent=parent, on=on, cases=cases, default=default, path=path)
 
 
 def placed_until(node: Repeat, offset: int) -> Operand:

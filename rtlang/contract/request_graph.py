@@ -65,6 +65,7 @@ from rtlang.contract.graph.nodes import (
     num_requests,
     operands_of,
     parent_of,
+    path_of,
 )
 from rtlang.contract.graph.plain_form import list_from_plain, nodes_from_plain, nodes_to_plain
 from rtlang.contract.graph_running import Runs, run_graph
@@ -116,6 +117,7 @@ __all__ = [
     "num_requests",
     "operands_of",
     "parent_of",
+    "path_of",
 ]
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from rtlang.contract.errors import ParameterError, TraceError
+from rtlang.contract.graph.node_paths import segment
 from rtlang.contract.params import MAX_MAX_TOKENS, MAX_SEED, normalized_option, sampling_params
 from rtlang.contract.request_graph import Block, Const, Ref, Switch
 from rtlang.lang.control import best, call
@@ -52,12 +53,14 @@ def _record(state: StateRecord, gen: Gen, by: Callable[[Any], Any]) -> None:
             "rt.best_of(by=...) with a function or program is not supported inside rt.switch or rt.repeat; use n= and rt.best",
             user_location(),
         )
-    params = recording.effective(gen.name, gen.params, gen.options)
+    params = state.sampling(gen)
+    path = state.new_path("gen" if gen.name is None else segment(gen.name))
     what = "the best candidate" if gen.name is None else repr(gen.name)
     node_ids, candidates = list[int](), list[Any]()
     for number in range(params.best_of):
         seed = None if params.seed is None else (params.seed + number) % (MAX_SEED + 1)
-        node_id = recording.add_generate(sequence.head, None, replace(params, best_of=1, seed=seed), gen.kind)
+        own = replace(params, best_of=1, seed=seed)
+        node_id = recording.add_generate(sequence.head, None, own, gen.kind, f"{path}[{number}]")
         node_ids.append(node_id)
         named = f"candidate {number + 1} of {what}"
         candidates.append(generated(recording, node_id, 0, named, gen.kind.constraint, is_text=gen.kind.is_text))
@@ -73,7 +76,7 @@ def _record(state: StateRecord, gen: Gen, by: Callable[[Any], Any]) -> None:
             with recording.nodes.in_block() as nodes:
                 end = recording.add_text(node_id, ("",))
             blocks.append((number, Block(tuple(nodes), end)))
-        control.node = Switch(control.node_id, sequence.head, index, tuple(blocks))
+        control.node = Switch(control.node_id, sequence.head, index, tuple(blocks), path=path)
     sequence.head = control.node_id
 
     def winner() -> int:

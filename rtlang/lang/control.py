@@ -13,6 +13,7 @@ from typing import Any, Literal
 from rtlang.contract.errors import ParameterError, RtlangError, TraceError, ValueParseError
 from rtlang.contract.graph.checks import MAX_CASES, MAX_ITERATIONS, MAX_NESTING, MAX_OPERANDS
 from rtlang.contract.graph.host_calls import HostFunction, to_plain
+from rtlang.contract.graph.node_paths import ANY_TURN, segment
 from rtlang.contract.graph.value_size import check_plain
 from rtlang.contract.request_graph import MAX_NAME_CHARS, Block, Call, Const, Decide, How, Operand, Ref, Repeat, Switch
 from rtlang.lang.lazy_values.operations import Lazy, Operation
@@ -62,7 +63,7 @@ def call(
             raise TraceError(
                 "rt.call(): expected no arguments after a tool call; the call has its own", user_location()
             )
-        return _call_tools(function, recording, catches)
+        return _call_tools(function, state, catches)
     if not callable(function):
         raise TraceError(
             f"rt.call(): {function!r:.60} is neither a function nor a value of rt.gen(tools=...)", user_location()
@@ -77,15 +78,16 @@ def call(
             return function(*(read(value) for read, value in zip(readers, plain, strict=True)))
         return function(*(_actual(given, value) for given, value in zip(args, plain, strict=True)))
 
-    return _called(recording, name_of(function), operands, caught(run) if catches else run, ANY)
+    return _called(state, name_of(function), operands, caught(run) if catches else run, ANY)
 
 
-def _call_tools(calls: Value | ToolCall | ToolReply, recording: Recording, catches: bool) -> Value:
+def _call_tools(calls: Value | ToolCall | ToolReply, state: StateRecord, catches: bool) -> Value:
+    recording = state.recording
     if not isinstance(calls, Value):
         named = [calls] if isinstance(calls, ToolCall) else calls.calls
         name = " and ".join(each.name for each in named)[:MAX_NAME_CHARS] or "no tool"
         kind = ANY if isinstance(calls, ToolCall) else Listed(ANY)
-        return _called(recording, name, (), lambda plain: results_of(calls, catches=catches), kind)
+        return _called(state, name, (), lambda plain: results_of(calls, catches=catches), kind)
     parts = parts_of(calls, recording)
     ref = parts[0] if parts is not None and len(parts) == 1 and isinstance(parts[0], Ref) else None
     output_type = None if ref is None or source_of(calls) is not recording else recording.type_of(ref)
@@ -113,11 +115,12 @@ def _call_tools(calls: Value | ToolCall | ToolReply, recording: Recording, catch
         return results_of(found, catches=catches)
 
     kind = Listed(ANY) if output_type.calls.are_many else ANY
-    return _called(recording, " or ".join(names)[:MAX_NAME_CHARS], (ref,), run, kind)
+    return _called(state, " or ".join(names)[:MAX_NAME_CHARS], (ref,), run, kind)
 
 
-def _called(recording: Recording, name: str, operands: tuple[Operand, ...], run: HostFunction, kind: Kind) -> Value:
-    node_id = recording.nodes.add_value(lambda node_id: Call(node_id, name, operands))
+def _called(state: StateRecord, name: str, operands: tuple[Operand, ...], run: HostFunction, kind: Kind) -> Value:
+    recording, path = state.recording, state.new_path(f"{segment(name)}()")
+    node_id = recording.nodes.add_value(lambda node_id: Call(node_id, name, operands, path=path))
     recording.nodes.functions[node_id] = run
     return _value(recording, node_id, f"the value of {name}()", kind)
 
@@ -190,10 +193,14 @@ def _switch(state: StateRecord, value: Any, cases: Mapping[Any, Branch], default
     recording = state.recording
     on = _key_operand(value, recording)
     recorder = _Blocks(state, "switch")
+    path = state.new_path("switch")
     with recording.nodes.control(state.sequence.head, user_location()) as control:
-        blocks = tuple((_key(key), recorder.block(control, branch)) for key, branch in cases.items())
-        last = None if default is None else recorder.block(control, default)
-        control.node = Switch(control.node_id, state.sequence.head, on, blocks, last)
+        blocks = tuple(
+            (_key(key), recorder.block(control, branch, f"{path}[{segment(str(_key(key)))}]"))
+            for key, branch in cases.items()
+        )
+        last = None if default is None else recorder.block(control, default, f"{path}[]")
+        control.node = Switch(control.node_id, state.sequence.head, on, blocks, last, path=path)
     return recorder.finish(control)
 
 
@@ -202,11 +209,12 @@ def _repeat(state: StateRecord, body: Branch, until: Callable[[Any], Any] | None
     if isinstance(at_most, bool) or not isinstance(at_most, int) or not 1 <= at_most <= MAX_ITERATIONS:
         raise ParameterError("at_most", at_most, f"expected 1 to {MAX_ITERATIONS}")
     recorder = _Blocks(state, "repeat")
+    path = state.new_path("repeat")
     with state.recording.nodes.control(state.sequence.head, user_location()) as control:
-        block = recorder.block(control, body, until)
+        block = recorder.block(control, body, f"{path}{ANY_TURN}", until)
         end = Const(False) if recorder.until is None else recorder.until
         stride = max(control.span, 1)
-        control.node = Repeat(control.node_id, state.sequence.head, block, end, at_most, stride)
+        control.node = Repeat(control.node_id, state.sequence.head, block, end, at_most, stride, path=path)
     return recorder.finish(control)
 
 
@@ -220,13 +228,13 @@ class _Blocks:
         self._states: list[StateRecord] = []
         self.until: Operand | None = None
 
-    def block(self, control: Control, branch: Branch, until: Callable[[Any], Any] | None = None) -> Block:
+    def block(self, control: Control, branch: Branch, place: str, until: Callable[[Any], Any] | None = None) -> Block:
         state = self._state
         recording, role = state.recording, state.sequence.role
         if recording.nodes.block_depth >= MAX_NESTING:
             what = f"{self._what}(): more than {MAX_NESTING} branches or loops within each other"
             raise TraceError(f"{what}; a branch cannot contain itself", user_location())
-        inner = state.block(control.node_id)
+        inner = state.block(control.node_id, place)
         sequence, public = inner.sequence, State(inner)
         with recording.nodes.in_block() as nodes:
             returned = self._called(branch, public)
@@ -319,7 +327,8 @@ def _decide(how: How, values: Iterable[Any], need: int | None, by: Iterable[Any]
         rates = tuple(_operand(each, recording, f"number {number} in by") for number, each in enumerate(by, 1))
         if len(rates) != len(of):
             raise ParameterError("by", len(rates), f"expected {len(of)} numbers, one for each value")
-    node_id = recording.nodes.add_value(lambda node_id: Decide(node_id, how, of, need, rates))
+    path = state.new_path(f"{how}()")
+    node_id = recording.nodes.add_value(lambda node_id: Decide(node_id, how, of, need, rates, path=path))
     recording.has_decisions = True
 
     def read() -> Any:

@@ -70,6 +70,8 @@ class Program(Generic[P, R_co]):
             params: sampling parameters of every generation without its own `params`.
             priority: lower values run first under the priority policy; 0 if not given.
             deadline_s: seconds after which the run fails with DeadlineError.
+            seed: determines what the generations sample: each has its own noise, which follows from the seed and from its place in the
+                program, so that forks differ, and a run that is repeated gives the same texts, anywhere.
             passes: the passes of the compiler: True (the default) for all, False for none, or names, where `-name` leaves one out.
             outputs: names of the variables to generate, besides the returned value and what the body reads; default: all.
             budget: what all nodes of the run may spend together.
@@ -141,7 +143,7 @@ class Program(Generic[P, R_co]):
         body = self._body.bound(args, kwargs)
         options = self._made(given_options({"params": params, "passes": passes}))
         inspect.signature(body.function).bind(*body.receiver, None, *body.args, **body.kwargs)
-        recording = Recording(AheadOfTime(body.is_async), options.params)
+        recording = Recording(AheadOfTime(body.is_async), options.params, options.run.seed)
         state = State(StateRecord(recording))
         try:
             if body.is_async:

@@ -91,8 +91,8 @@ def test_calls_and_first_values_belong_to_their_run() -> None:
     assert key_of(Call(0, "f", ())) not in (key_of(Call(0, "g", ())), key_of(Call(0, "f", (Const(1),))))
 
 
-def test_equal_calls_of_a_run_are_numbered_in_their_order() -> None:
-    calls = [Call(number, "f", (Const(number // 2),)) for number in range(4)]
+def test_calls_of_a_run_are_told_apart_by_their_paths() -> None:
+    calls = [Call(number, "f", (Const(number // 2),), path=f"f()#{number + 1}") for number in range(4)]
     keys = Keys({}, 1).add(calls)
     assert len(set(keys.values())) == 4
     others = Keys({}, 1).add([Call(7, "g", ()), *(replace(each, node_id=each.node_id + 8) for each in calls)])

@@ -359,7 +359,7 @@ def test_select_keeps_its_method_in_the_graph() -> None:
         s += rt.select("x", ["a", "b"], method="full_likelihood")
 
     (node,) = chooses.graph(passes=False).nodes
-    assert node == Select(0, None, "x", ("a", "b"), rt.SelectMethod.FULL_LIKELIHOOD)
+    assert node == Select(0, None, "x", ("a", "b"), rt.SelectMethod.FULL_LIKELIHOOD, path="x")
 
 
 def test_graph_breaks_extend_the_running_graph(target: FakeTarget) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn, get_args
 
 from rtlang.contract.errors import GraphError, ParameterError
+from rtlang.contract.graph.node_paths import MAX_PATH_CHARS
 from rtlang.contract.graph.nodes import (
     Apply,
     Arg,
@@ -30,6 +31,7 @@ from rtlang.contract.graph.nodes import (
     choices_of,
     last_id,
     parent_of,
+    path_of,
 )
 from rtlang.contract.graph.pure_functions import FUNCTIONS
 from rtlang.contract.graph.template_options import TemplateOptions
@@ -143,6 +145,7 @@ class NodeChecks:
                 self._check_repeat(node)
         if not isinstance(node, Text):
             _check_name(node.node_id, node.name)
+            _check_path(node.node_id, path_of(node))
         self._seen[node.node_id] = node
         self._last_id = last_id(node)
 
@@ -359,6 +362,13 @@ def _is_int(value: object, low: int, high: int) -> bool:
 
 def _fail(node: Node, field: str, reason: str) -> NoReturn:
     raise GraphError(node.node_id, field, reason)
+
+
+def _check_path(node_id: int, path: object) -> None:
+    if path is not None and (not isinstance(path, str) or not 0 < len(path) <= MAX_PATH_CHARS):
+        raise GraphError(
+            node_id, "path", f"expected a string of 1 to {MAX_PATH_CHARS} characters or none, not {path!r:.80}"
+        )
 
 
 def check_inputs(names: Sequence[str], given: Mapping[str, object]) -> None:

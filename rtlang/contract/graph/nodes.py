@@ -3,6 +3,8 @@
 Sequence nodes (`Text`, `Generate`, `Select`, `Switch`, `Repeat`) continue the sequence of their `parent`. Value nodes (`Apply`, `Call`,
 `Decide`) only compute a value from their operands. The values of a graph are plain data: None, bool, int, float, str, lists, and dicts
 with text keys.
+
+A `path` names a node within its run, however the run is recorded and submitted (`node_paths`): the seeds of generations follow from it.
 """
 
 from __future__ import annotations
@@ -141,6 +143,7 @@ class Generate:
     params: SamplingParams
     constraint: Constraint | None = None
     marks: Marks = NO_MARKS
+    path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +156,7 @@ class Select:
     choices: tuple[str, ...]
     method: SelectMethod = SelectMethod.TOKEN_LENGTH_NORMALIZED
     marks: Marks = NO_MARKS
+    path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +177,7 @@ class Call:
     function: str
     args: tuple[Operand, ...]
     name: str | None = None
+    path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +207,7 @@ class Switch:
     cases: tuple[tuple[Plain, Block], ...]
     default: Block | None = None
     name: str | None = None
+    path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +225,7 @@ class Repeat:
     at_most: int
     stride: int
     name: str | None = None
+    path: str | None = None
 
 
 How = Literal["first", "vote", "best"]
@@ -241,6 +248,7 @@ class Decide:
     need: int | None = None
     by: tuple[Operand, ...] | None = None
     name: str | None = None
+    path: str | None = None
 
 
 SequenceNode = Text | Generate | Select | Switch | Repeat
@@ -259,6 +267,11 @@ def parent_of(node: Node) -> int | None:
 def name_of(node: Node) -> str | None:
     """The variable of a node; None for text and unnamed nodes."""
     return None if isinstance(node, Text) else node.name
+
+
+def path_of(node: Node) -> str | None:
+    """The path of a node (`node_paths`); None for text, pure functions, and nodes of graphs that were made without paths."""
+    return None if isinstance(node, (Text, Apply)) else node.path
 
 
 def choices_of(node: Node) -> int:
@@ -317,7 +330,7 @@ def node_bytes(node: Node) -> int:
 
 def held_data(node: Node) -> Iterator[tuple[object, int]]:
     """What a node holds besides its texts and constants: names, choices, constraints, options; with the bytes of each."""
-    held: list[str | None] = [] if isinstance(node, Text) else [node.name]
+    held: list[str | None] = [] if isinstance(node, Text) else [node.name, path_of(node)]
     match node:
         case Text():
             for part in node.parts:

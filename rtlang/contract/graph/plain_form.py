@@ -36,6 +36,7 @@ from rtlang.contract.graph.nodes import (
     Text,
     TokenIds,
     parent_of,
+    path_of,
 )
 from rtlang.contract.graph.template_options import TemplateOptions
 from rtlang.contract.graph.tool_list import tools_to_text
@@ -44,13 +45,13 @@ from rtlang_grammars import GrammarError
 
 _FIELDS = {
     "text": ("parent", "parts", "marks"),
-    "generate": ("parent", "name", "params", "constraint", "marks"),
-    "select": ("parent", "name", "choices", "method", "marks"),
+    "generate": ("parent", "name", "params", "constraint", "marks", "path"),
+    "select": ("parent", "name", "choices", "method", "marks", "path"),
     "apply": ("name", "function", "args"),
-    "call": ("name", "function", "args"),
-    "switch": ("parent", "name", "on", "cases", "default"),
-    "repeat": ("parent", "name", "body", "until", "at_most", "stride"),
-    "decide": ("name", "how", "of", "need", "by"),
+    "call": ("name", "function", "args", "path"),
+    "switch": ("parent", "name", "on", "cases", "default", "path"),
+    "repeat": ("parent", "name", "body", "until", "at_most", "stride", "path"),
+    "decide": ("name", "how", "of", "need", "by", "path"),
 }
 KINDS = tuple(_FIELDS)
 _CONSTRAINT_FIELDS = (
@@ -97,6 +98,9 @@ def _node_to_plain(node: Node) -> dict[str, Any]:
         plain["parent"] = parent_of(node)
     if not isinstance(node, Text):
         plain["name"] = node.name
+        path = path_of(node)
+        if path is not None:
+            plain["path"] = path
     if isinstance(node, (Text, Generate, Select)) and node.marks != NO_MARKS:
         plain["marks"] = _marks_to_plain(node.marks)
     match node:
@@ -185,7 +189,7 @@ def _node_from_plain(item: object, depth: int) -> Node:
     parent = item.get("parent")
     if parent is not None and (isinstance(parent, bool) or not isinstance(parent, int)):
         _fail(node_id, "parent", f"expected an integer or none, not {parent!r:.80}")
-    name, kind = item.get("name"), item.get("kind")
+    name, kind, path = item.get("name"), item.get("kind"), item.get("path")
     if isinstance(kind, str) and kind in _FIELDS:
         check_fields(item, ("id", "kind", *_FIELDS[kind]), f"a {kind} node", node_id)
     match kind:
@@ -194,31 +198,31 @@ def _node_from_plain(item: object, depth: int) -> Node:
             return Text(node_id, parent, parts, _marks(item, node_id))
         case "generate":
             params = _params(item.get("params", {}), node_id)
-            return Generate(node_id, parent, name, params, _constraint(item, node_id), _marks(item, node_id))
+            return Generate(node_id, parent, name, params, _constraint(item, node_id), _marks(item, node_id), path)
         case "select":
             choices = tuple(_list(item, node_id, "choices"))
-            return Select(node_id, parent, name, choices, _method(item, node_id), _marks(item, node_id))
+            return Select(node_id, parent, name, choices, _method(item, node_id), _marks(item, node_id), path)
         case "apply":
             return Apply(node_id, _text(item, node_id, "function"), _operands(item, node_id, "args"), name)
         case "call":
-            return Call(node_id, _text(item, node_id, "function"), _operands(item, node_id, "args"), name)
+            return Call(node_id, _text(item, node_id, "function"), _operands(item, node_id, "args"), name, path)
         case "switch":
             on, cases = _operand(item.get("on"), node_id, "on"), _cases(item, node_id, depth)
             default = item.get("default")
             block = None if default is None else _block(default, node_id, "default", depth)
-            return Switch(node_id, parent, on, cases, block, name)
+            return Switch(node_id, parent, on, cases, block, name, path)
         case "repeat":
             body, until = (
                 _block(item.get("body"), node_id, "body", depth),
                 _operand(item.get("until"), node_id, "until"),
             )
             at_most, stride = _int(item, node_id, "at_most"), _int(item, node_id, "stride")
-            return Repeat(node_id, parent, body, until, at_most, stride, name)
+            return Repeat(node_id, parent, body, until, at_most, stride, name, path)
         case "decide":
             need = None if item.get("need") is None else _int(item, node_id, "need")
             by = None if item.get("by") is None else _operands(item, node_id, "by")
             how: Any = _text(item, node_id, "how")
-            return Decide(node_id, how, _operands(item, node_id, "of"), need, by, name)
+            return Decide(node_id, how, _operands(item, node_id, "of"), need, by, name, path)
     raise GraphError(node_id, "kind", f"expected one of {', '.join(KINDS)}, not {kind!r:.80}")
 
 

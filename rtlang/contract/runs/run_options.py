@@ -6,7 +6,7 @@ an error that names it, and never dropped. `rtlang/protocol/run_options.py` writ
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Self
@@ -51,8 +51,8 @@ class RunOptions:
         priority: lower values run first under the priority policy.
         deadline_s: seconds from `begun_at` after which the graph fails with DeadlineError.
         begun_at: when the run began, in seconds of `time.monotonic`; None: when a target takes it. Whoever is first decides, see `begun`.
-        seed: determines the text of every generation that samples without a seed of its own; random if it is not given. The same graph
-            with the same seed gives the same texts.
+        seed: determines the text of every generation that samples without a seed of its own, together with its path; random if it is not
+            given. The same graph with the same seed gives the same texts.
         known: outcomes of nodes of the graph from an earlier run; nothing is computed for these.
         budget: what the nodes may spend together.
         cache_salt: text that divides the prefix cache of the principal: the graph reuses cached pages of graphs with the same salt only.
@@ -64,6 +64,7 @@ class RunOptions:
             (`best_of`, a select, a value that is checked at its end) take theirs at once, so credit may fall below zero.
         reports_progress: whether NodeStarted, PromptComputed and ValueKnown are sent.
         context: the request that the run belongs to, for logs, errors and spans; None for a request of its own.
+        identity: gives a text that tells the run from others: its program and its arguments. Recordings seed runs by it; it is not sent.
     Raises:
         ParameterError: an option is invalid; names it.
     """
@@ -73,7 +74,7 @@ class RunOptions:
     priority: int = field(default=0, metadata=_option(is_keyword=True))
     deadline_s: float | None = field(default=None, metadata=_option(is_keyword=True))
     begun_at: float | None = None
-    seed: int | None = None
+    seed: int | None = field(default=None, metadata=_option(is_keyword=True))
     known: Known = field(default_factory=dict, metadata=_option(Ability.KNOWN))
     budget: Budget | None = field(default=None, metadata=_option(Ability.BUDGET, is_keyword=True))
     cache_salt: str | None = field(default=None, metadata=_option(Ability.CACHE_SALT, is_keyword=True))
@@ -82,6 +83,7 @@ class RunOptions:
     credit: int | None = field(default=None, metadata=_option(Ability.CREDIT))
     reports_progress: bool = field(default=False, metadata=_option(Ability.PROGRESS))
     context: RequestContext | None = None
+    identity: Callable[[], str] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         for name, kind, usual in (

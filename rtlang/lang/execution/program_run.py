@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from rtlang.contract.service.target import Target
@@ -27,7 +28,8 @@ class ProgramRun:
 
     def __init__(self, body: Body, target: Target, options: ProgramOptions, **driving: Any) -> None:
         """Create a run of `body` on `target`; `driving` are further arguments of `Session`."""
-        self.session = Session(target, options, is_async=body.is_async, **driving)
+        run = replace(options.run, identity=body.identity)
+        self.session = Session(target, replace(options, run=run), is_async=body.is_async, **driving)
         self.error: BaseException | None = None
         self._body, self._state = body, StateRecord(self.session.recording)
         self._returned: Any = None

@@ -5,12 +5,15 @@ A state of the program (the main one, or a fork) has variables by name, generati
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol, get_args
 
 from rtlang.contract.errors import TraceError
 from rtlang.contract.events import NodeFinished
+from rtlang.contract.graph.node_paths import first_of
 from rtlang.contract.pictures.run_record import RunRecord
 from rtlang.contract.request_graph import Generate, Node, Part, Ref, Select, Text, choices_of, name_of
 from rtlang.lang.program_state.forcing import deep_real
@@ -36,6 +39,13 @@ class StateReadings(Protocol):
 
         Raises:
             KeyError, IndexError: it does not exist. RtlangError: its generation failed.
+        """
+
+    def read_all(self, name: str) -> list[Any]:
+        """The values of a variable that was generated again, in order.
+
+        Raises:
+            KeyError: it does not exist. RtlangError: a generation failed.
         """
 
     def whole_text(self) -> str:
@@ -73,6 +83,10 @@ class RunReadings:
         found = deep_real(view(variable, which, str(key)))
         return without_cancelled(variable, found) if which == "value" and self._recording.has_decisions else found
 
+    def read_all(self, name: str) -> list[Any]:
+        earlier = self._state.replaced.get(name, ())
+        return [*(deep_real(view(each, "value", name)) for each in earlier), self.read(name, "value")]
+
     def whole_text(self) -> str:
         return "".join(
             part if isinstance(part, str) else self._recording.text_of(part.node_id, part.choice)
@@ -89,7 +103,11 @@ class RunReadings:
         keys = (*self.names, *range(len(self._generations())))
         return SavedReadings(
             self.names,
-            {(key, which): _reading(self, key, which) for key in keys for which in get_args(Reading)},
+            {(key, which): _saved(partial(self.read, key, which)) for key in keys for which in get_args(Reading)},
+            {
+                name: [_saved(partial(view, each, "value", name)) for each in self._state.replaced[name]]
+                for name in self._state.replaced
+            },
             self.messages(),
             self.whole_text(),
             tuple(tuple(each.saved() for each in forks) for forks in self.forks),
@@ -141,13 +159,22 @@ class WholeRunReadings(RunReadings):
         inside = [node for node in self._recording.nodes.inner.values() if name_of(node) == name]
         if name in self._state.variables and not inside:
             return self._state.variables[name]
-        found = [self._of_node(node) for node in self._run_nodes() if name_of(node) == name]
+        found = list(self._last_by_place(name).values())
         if inside:
             is_list = len(found) > 1 or any(self._recording.nodes.is_repeated(node.node_id) for node in inside)
             return found if is_list else found[0] if found else None
         if not found:
             raise _unknown(name, self.names)
         return found[0] if len(found) == 1 else found
+
+    def _last_by_place(self, name: str) -> dict[str | int, Variable]:
+        """The nodes called `name`; of those that repeat the name in one place, such as a loop of a fork, the last one."""
+        found: dict[str | int, Variable] = {}
+        for node in self._run_nodes():
+            if name_of(node) == name:
+                path = self._recording.nodes.path_at(node.node_id)
+                found[node.node_id if path is None else first_of(path)] = self._of_node(node)
+        return found
 
     def _generations(self) -> list[Variable]:
         thoughts = self._recording.nodes.names_of_reasoning
@@ -190,6 +217,7 @@ class SavedReadings:
 
     names: tuple[str, ...]
     readings: dict[tuple[str | int, Reading], Any]
+    replaced: dict[str, list[Any]]
     chat: list[dict[str, str]]
     text: str
     forks: tuple[tuple[SavedReadings, ...], ...]
@@ -203,10 +231,10 @@ class SavedReadings:
             key %= num_generations
         elif key not in self.names:
             raise _unknown(key, self.names)
-        found = self.readings[key, which]
-        if isinstance(found, _Failure):
-            raise copy(found.error)  # a raised exception collects tracebacks
-        return found
+        return _restored(self.readings[key, which])
+
+    def read_all(self, name: str) -> list[Any]:
+        return [*map(_restored, self.replaced.get(name, ())), self.read(name, "value")]
 
     def whole_text(self) -> str:
         return self.text
@@ -221,9 +249,15 @@ class SavedReadings:
         return self
 
 
-def _reading(run: RunReadings, key: str | int, which: Reading) -> Any:
+def _restored(found: Any) -> Any:
+    if isinstance(found, _Failure):
+        raise copy(found.error)  # a raised exception collects tracebacks
+    return found
+
+
+def _saved(read: Callable[[], Any]) -> Any:
     try:
-        return run.read(key, which)
+        return deep_real(read())
     except Exception as error:  # of a generation, or of an operation on its value
         return _Failure(error)
 

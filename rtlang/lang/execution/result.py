@@ -53,6 +53,14 @@ class StateResult:
         """
         return self._read(key, "value")  # type: ignore[no-any-return]
 
+    def all(self, name: str) -> list[Any]:
+        """The values of all generations of a variable that was generated again, in order; the last one is `result[name]`.
+
+        Raises:
+            KeyError: the variable does not exist. RtlangError: a generation failed.
+        """
+        return self._source.read_all(name)
+
     def __iter__(self) -> Never:
         raise TypeError(f"a {type(self).__name__} cannot be iterated; its variables are in .names")
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,6 +17,7 @@ from rtlang.lang.lazy_values.values import Value, inputs_of, source_of, user_loc
 from rtlang.lang.program_state.expr import Expr, described
 from rtlang.lang.program_state.state import State
 
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _current_state: ContextVar[State | None] = ContextVar("rtlang_state", default=None)
 
 
@@ -65,6 +68,18 @@ class Body:
     @property
     def is_async(self) -> bool:
         return is_coroutine_function(self.function)
+
+    def identity(self) -> str:
+        """A text that tells a run of the body from others: the names of the function and of its module, and a digest of the arguments.
+
+        It is the same in every process. Objects whose representation has an address count as their type.
+        """
+        function = self.function
+        while isinstance(function, functools.partial):
+            function = function.func
+        text = _ADDRESS.sub("", repr((*self.args, *sorted(self.kwargs.items()))))
+        digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+        return f"{getattr(function, '__module__', '')}.{self.name} {digest}"
 
     def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Body:
         """A copy with more arguments bound; a repeated keyword replaces the earlier value.

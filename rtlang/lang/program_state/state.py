@@ -1,7 +1,7 @@
 """The state to which a program body appends, and its forks.
 
 A `State` is a view of a sequence of nodes with named variables. `fork` creates states that continue the same node; nothing is copied,
-because several nodes with the same parent form a fork. Names of generations are unique within a state and scope; forks and called programs
+because several nodes with the same parent form a fork. A name that is generated again means the last one; forks and called programs
 have their own variables. Its `StateRecord` holds everything that it has recorded.
 """
 
@@ -19,7 +19,7 @@ from rtlang.lang.lazy_values.values import Value, real, user_location
 from rtlang.lang.output_types.tools import message_start
 from rtlang.lang.program_state import expr as exprs
 from rtlang.lang.program_state.expr import Expr, as_expr
-from rtlang.lang.program_state.state_record import StateRecord
+from rtlang.lang.program_state.state_record import OpenedScope, StateRecord
 from rtlang.lang.program_state.variables import messages_of, view
 
 MAX_FORKS = 4096
@@ -97,6 +97,14 @@ class State:
             TraceError: the variable does not exist; lists the existing ones.
         """
         return view(self._record.variable(name), "value", name)  # type: ignore[no-any-return]
+
+    def all(self, name: str) -> list[Any]:
+        """The values of all generations called `name` in this state so far, lazily, in order; the last one is `s[name]`.
+
+        Raises:
+            TraceError: the variable does not exist; lists the existing ones.
+        """
+        return [view(each, "value", name) for each in self._record.all_of(name)]
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._record.find(name) is not None
@@ -195,7 +203,7 @@ class NameScope:
 
     def __init__(self, state: State, name: str) -> None:
         self._state, self._name = state, name
-        self._opened: tuple[str, int | None] = "", None
+        self._opened: OpenedScope = "", "", None
 
     def __enter__(self) -> State:
         self._opened = record_of(self._state).open_scope(self._name)

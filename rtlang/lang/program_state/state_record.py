@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from rtlang.compiler.context import Pieces
 from rtlang.contract.errors import TraceError
+from rtlang.contract.graph.node_paths import mixed_seed, segment
 from rtlang.contract.params import MAX_SEED, SamplingParams
 from rtlang.contract.request_graph import MAX_NAME_CHARS, Part, Ref, RoleEnd, RoleStart, TokenIds
 from rtlang.lang.lazy_values.values import Value, parts_of, source_of, text_value, user_location
@@ -24,6 +25,10 @@ MAX_PROGRAM_DEPTH = 100
 """How deeply programs may call each other. Each call takes about four of the frames that Python limits to 1,000."""
 
 
+OpenedScope = tuple[str, str, int | None]
+"""The prefix, the place and the end of the sequence before a scope."""
+
+
 class StateRecord:
     """The sequence and the variables of one state.
 
@@ -34,9 +39,12 @@ class StateRecord:
         variables: its own variables by their names with scopes.
         prefix: the prefix of the open scopes.
         outer_name: the prefix of names in the graph: the enclosing calls.
+        place: the path (`node_paths`) in which its nodes are: enclosing calls, forks, blocks and open scopes; empty for the program itself.
+        fork_index: the indices of the forks around it; empty outside of forks and in first forks, which sample as their parents do.
         caller: receives the variables of this state, too, prefixed with the name of the call.
         depth: number of enclosing calls.
         generated: its generations, named or not, in order, including calls on the same sequence.
+        replaced: by name, the earlier generations of variables that were generated again, in order.
         last_before: the last generation of the state that this one continues.
         forks: the states of each fork, including calls.
         is_joined: whether nothing can be appended any more.
@@ -50,6 +58,8 @@ class StateRecord:
         inherited: dict[str, Variable] | None = None,
         prefix: str = "",
         outer_name: str = "",
+        place: str = "",
+        fork_index: str = "",
         caller: StateRecord | None = None,
         depth: int = 0,
     ) -> None:
@@ -58,8 +68,10 @@ class StateRecord:
         self.inherited = {} if inherited is None else inherited
         self.variables: dict[str, Variable] = {}
         self.prefix, self.outer_name = prefix, outer_name
+        self.place, self.fork_index = place, fork_index
         self.caller, self.depth = caller, depth
         self.generated: list[Variable] = []
+        self.replaced: dict[str, list[Variable]] = {}
         self.last_before: Variable = None
         self.forks: list[list[StateRecord]] = []
         self.is_joined = False
@@ -139,11 +151,12 @@ class StateRecord:
     def _record_gen(self, gen: exprs.Gen) -> None:
         key = self.new_key(gen.name)
         recording, sequence = self.recording, self.sequence
-        params = recording.effective(gen.name, gen.params, gen.options)
+        params = self.sampling(gen)
+        path = self.new_path("gen" if gen.name is None else segment(gen.name))
         if gen.reasoning is False:
-            node_ids = [recording.add_generate(sequence.head, self._graph_name(key), params, gen.kind)] * params.n
+            node_ids = [recording.add_generate(sequence.head, self._graph_name(key), params, gen.kind, path)] * params.n
         else:
-            node_ids = [self._record_reasoned(gen, key, params, number) for number in range(params.n)]
+            node_ids = [self._record_reasoned(gen, key, params, path, number) for number in range(params.n)]
         entries: list[Variable] = []
         for number, node_id in enumerate(node_ids):
             what = f"node {node_id}" if gen.name is None else repr(gen.name)
@@ -156,7 +169,22 @@ class StateRecord:
             sequence.keep_head()
         self.add_generation(key, entries if params.n > 1 else entries[0])
 
-    def _record_reasoned(self, gen: exprs.Gen, key: str | None, params: SamplingParams, number: int) -> int:
+    def sampling(self, gen: exprs.Gen) -> SamplingParams:
+        """The sampling parameters of a generation. In a fork other than the first, a seed of its own is mixed with the index of the fork.
+
+        Raises:
+            ParameterError: an option is invalid.
+        """
+        params = self.recording.effective(gen.name, gen.params, gen.options)
+        if params.seed is None or not self.fork_index:
+            return params
+        return replace(params, seed=mixed_seed(params.seed, self.fork_index) % (MAX_SEED + 1))
+
+    def new_path(self, last: str) -> str:
+        """The path of a new node or place in this state; `last` is a segment (`node_paths`)."""
+        return self.recording.nodes.new_path(self.place, last)
+
+    def _record_reasoned(self, gen: exprs.Gen, key: str | None, params: SamplingParams, path: str, number: int) -> int:
         """Record completion `number` of a generation with reasoning before it, as two nodes; returns the second.
 
         Completions are nodes of their own, because each continues its own reasoning.
@@ -169,14 +197,16 @@ class StateRecord:
         free = replace(
             alone, max_tokens=budget, min_tokens=0, logprobs=None, prompt_logprobs=None, stop=(), stop_regex=()
         )
-        thought = recording.add_reasoning(self.sequence.head, free, gen.name)
-        return recording.add_generate(thought, self._graph_name(key), alone, gen.kind, reasoning=thought)
+        own_path = f"{path}[{number}]" if params.n > 1 else path
+        thought = recording.add_reasoning(self.sequence.head, free, gen.name, f"{own_path}:thought")
+        return recording.add_generate(thought, self._graph_name(key), alone, gen.kind, own_path, reasoning=thought)
 
     def _record_select(self, select: exprs.Select) -> None:
         key = self.new_key(select.name)
         recording, sequence = self.recording, self.sequence
+        path = self.new_path("select" if select.name is None else segment(select.name))
         sequence.head = recording.add_select(
-            sequence.head, self._graph_name(key), select.choices, select.method, select.kind
+            sequence.head, self._graph_name(key), select.choices, select.method, select.kind, path
         )
         what = f"node {sequence.head}" if select.name is None else repr(select.name)
         self.add_generation(key, generated(recording, sequence.head, 0, what, None, is_text=select.kind.is_text))
@@ -185,6 +215,8 @@ class StateRecord:
         """Note a generation of the sequence, and define its variable if it has a name."""
         self.generated.append(variable)
         if key is not None:
+            if key in self.variables:
+                self.replaced.setdefault(key, []).append(self.variables[key])
             self.define(key, variable)
 
     # Other states
@@ -192,8 +224,17 @@ class StateRecord:
     def fork(self, count: int) -> list[StateRecord]:
         """States that continue this one; kept in `forks`."""
         self.check_growing()
-        visible = self.visible()
-        forks = [self._continued(self.sequence.branch(), visible, self.depth) for _ in range(count)]
+        visible, path = self.visible(), self.new_path("fork")
+        forks = [
+            self._continued(
+                self.sequence.branch(),
+                visible,
+                self.depth,
+                f"{path}[{index}]",
+                f"{self.fork_index}.{index}" if index else "",
+            )
+            for index in range(count)
+        ]
         self.recording.fork_sequences.extend(each.sequence for each in forks)
         self.forks.append(forks)
         return forks
@@ -201,22 +242,26 @@ class StateRecord:
     def copy(self) -> StateRecord:
         """A state that continues this one, with copies of its variables."""
         self.check_growing()
-        copy = self._continued(self.sequence.branch(), dict(self.inherited), self.depth)
+        copy = self._continued(self.sequence.branch(), dict(self.inherited), self.depth, self.new_path("copy"))
         copy.variables = dict(self.variables)
         return copy
 
-    def block(self, node_id: int) -> StateRecord:
-        """The state of a branch or loop whose control node is `node_id`."""
+    def block(self, node_id: int, place: str) -> StateRecord:
+        """The state of a branch or loop whose control node is `node_id`; the paths of its nodes begin with `place`."""
         sequence = NodeSequence(self.recording, node_id, self.sequence.role)
-        return self._continued(sequence, self.visible(), self.depth + 1)
+        return self._continued(sequence, self.visible(), self.depth + 1, place)
 
-    def _continued(self, sequence: NodeSequence, inherited: dict[str, Variable], depth: int) -> StateRecord:
+    def _continued(
+        self, sequence: NodeSequence, inherited: dict[str, Variable], depth: int, place: str, fork_index: str = ""
+    ) -> StateRecord:
         found = StateRecord(
             self.recording,
             sequence,
             inherited=inherited,
             prefix=self.prefix,
             outer_name=self.outer_name,
+            place=place,
+            fork_index=fork_index or self.fork_index,
             depth=depth,
         )
         found.last_before = self.last
@@ -253,6 +298,8 @@ class StateRecord:
             self.recording,
             self.sequence if on_same_sequence else None,
             outer_name=self.outer_name + key,
+            place=self.new_path(segment(name)),
+            fork_index=self.fork_index,
             caller=self,
             depth=self.depth + 1,
         )
@@ -286,19 +333,14 @@ class StateRecord:
         """The key of a new variable called `name`, with the open scopes.
 
         Raises:
-            TraceError: the name is too long or exists already, or the state was joined.
+            TraceError: the name is too long, or the state was joined.
         """
         self.check_growing()
         if name is None:
             return None
         if len(name) > MAX_OWN_NAME_CHARS:
             raise _too_long(name, "", MAX_OWN_NAME_CHARS)
-        key = self.prefix + name
-        if key in self.variables:
-            raise TraceError(
-                f"name {key!r} already exists in this state; use another name or s.scope(...)", user_location()
-            )
-        return key
+        return self.prefix + name
 
     def define(self, key: str, variable: Variable) -> None:
         """Set a variable by its key, for the callers of this state too."""
@@ -333,6 +375,19 @@ class StateRecord:
             raise TraceError(f"variable {name!r} does not exist; existing variables: {known}", user_location())
         return found
 
+    def all_of(self, name: str) -> list[Variable]:
+        """The generations of a variable, in order; the last one is the variable.
+
+        Raises:
+            TraceError: the variable does not exist.
+        """
+        last = self.variable(name)
+        prefix = self.prefix
+        while self.variables.get(prefix + name) is not last and prefix:
+            prefix = prefix[: prefix[:-1].rfind(".") + 1]
+        is_own = self.variables.get(prefix + name) is last
+        return [*(self.replaced.get(prefix + name, ()) if is_own else ()), last]
+
     def text_after(self, start: int | None, what: str) -> Value:
         """The current text of the sequence after a node."""
         recording, sequence, head = self.recording, self.sequence, self.sequence.head
@@ -357,16 +412,17 @@ class StateRecord:
 
         return Value(recording, needs, None, read, what)
 
-    def open_scope(self, name: str) -> tuple[str, int | None]:
+    def open_scope(self, name: str) -> OpenedScope:
         """Prefix later names with `name`; returns the argument of `close_scope`."""
         self.new_key(name)
-        opened = self.prefix, self.sequence.head
+        opened = self.prefix, self.place, self.sequence.head
+        self.place = self.new_path(segment(name))
         self.prefix = f"{self.prefix}{name}."
         return opened
 
-    def close_scope(self, name: str, opened: tuple[str, int | None], *, has_failed: bool) -> None:
+    def close_scope(self, name: str, opened: OpenedScope, *, has_failed: bool) -> None:
         """End a scope; its text becomes the variable `name`, unless it has failed."""
-        self.prefix, start = opened
+        self.prefix, self.place, start = opened
         if not has_failed:
             text = self.text_after(start, repr(name))
             key = self.new_key(name)

@@ -54,7 +54,7 @@ class _Path:
         entry = control.parent
         for iteration in range(control.at_most):
             offset = iteration * control.stride
-            block = placed(control.body, control.node_id, entry, offset)
+            block = placed(control.body, control.node_id, entry, offset, iteration)
             parts += self._block(block, entry)
             if self._value(placed_until(control, offset)):
                 break

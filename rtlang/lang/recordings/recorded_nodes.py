@@ -10,10 +10,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from rtlang.contract.errors import TraceError
 from rtlang.contract.graph.host_calls import HostFunction
+from rtlang.contract.graph.node_paths import at_turn, joined
 from rtlang.contract.request_graph import (
     MAX_NODES,
     Apply,
@@ -28,6 +30,7 @@ from rtlang.contract.request_graph import (
     blocks_of,
     dependencies,
     last_id,
+    path_of,
 )
 from rtlang.lang.lazy_values.values import user_location
 from rtlang.lang.output_types.types import OutputType
@@ -94,6 +97,7 @@ class RecordedNodes:
         self.block_depth = 0
         self.is_closed = False
         self.lock = threading.RLock()
+        self._num_paths: dict[str, int] = {}
         self._pending: list[Node] = []
         self._applied: dict[tuple[str, str], int] = {}
 
@@ -176,6 +180,13 @@ class RecordedNodes:
                 self.inner[node.node_id] = self.outer.pop(node.node_id)
             self._pending, self._applied, self.computed = before, applied, computed
 
+    def new_path(self, place: str, last: str) -> str:
+        """The path of a new node, or of a new place for nodes: `last`, a segment, in a place; numbered if the place has it already."""
+        path = joined(place, last)
+        with self.lock:
+            number = self._num_paths[path] = self._num_paths.get(path, 0) + 1
+        return path if number == 1 else f"{path}#{number}"
+
     # Submitting
 
     def take(self, *, is_last: bool) -> list[Node]:
@@ -251,17 +262,30 @@ class RecordedNodes:
 
     def written_id(self, node_id: int) -> int:
         """The id that a node has in the graph, for the id under which it runs: iterations of loops have ids of their own."""
+        return self._written(node_id)[0]
+
+    def path_at(self, node_id: int) -> str | None:
+        """The path of a node by the id under which it runs; None for text and pure functions."""
+        written, turns = self._written(node_id)
+        path = path_of(self.outer[written] if written in self.outer else self.inner[written])
+        return None if path is None else reduce(at_turn, turns, path)
+
+    def _written(self, node_id: int) -> tuple[int, list[int]]:
+        """The id in the graph, and the turns of the loops around the node, the outermost first."""
+        turns: list[int] = []
         if not self.inner or node_id in self.outer:
-            return node_id
+            return node_id, turns
         nodes: Sequence[Node] = tuple(self.outer.values())
         while not any(node.node_id == node_id for node in nodes):
             control = next((node for node in nodes if node.node_id < node_id <= last_id(node)), None)
             if control is None:
                 break
             if isinstance(control, Repeat):
-                node_id = control.node_id + 1 + (node_id - control.node_id - 1) % control.stride
+                turn, index = divmod(node_id - control.node_id - 1, control.stride)
+                node_id = control.node_id + 1 + index
+                turns.append(turn)
             nodes = tuple(inner for block in blocks_of(control) for inner in block.nodes)
-        return node_id
+        return node_id, turns
 
     def check_outside(self, node_ids: Sequence[int], location: str) -> None:
         """Raise TraceError if a block is being recorded, or contains one of these nodes: their values cannot be waited for."""

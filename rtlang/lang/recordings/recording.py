@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from rtlang.compiler.context import Pieces
 from rtlang.contract.errors import ParameterError, TraceError
+from rtlang.contract.graph.node_paths import mixed_seed
 from rtlang.contract.params import SamplingParams, SelectMethod, sampling_params
 from rtlang.contract.request_graph import Arg, Generate, Operand, Part, Ref, RequestGraph, Select, Text, parent_of
 from rtlang.lang.lazy_values.operations import Lazy, Operation, Term, parsed
@@ -47,6 +48,9 @@ class _HasHead(Protocol):
 class Recording:
     """The recording of one program run.
 
+    Args:
+        seed: for a graph that is recorded ahead of time: generations get the seeds that they would have in a run with this seed.
+
     Attributes:
         driver: submits nodes and waits for them.
         base: the sampling parameters of generations without their own; None for the defaults.
@@ -62,8 +66,8 @@ class Recording:
         has_decisions: whether one value among several was chosen.
     """
 
-    def __init__(self, driver: Driver, base: SamplingParams | None = None) -> None:
-        self.driver, self.base = driver, base
+    def __init__(self, driver: Driver, base: SamplingParams | None = None, seed: int | None = None) -> None:
+        self.driver, self.base, self._seed = driver, base, seed
         self.nodes = RecordedNodes()
         self.outcomes = Outcomes(self.nodes, driver)
         self.breaks: list[Break] = []
@@ -112,6 +116,7 @@ class Recording:
         name: str | None,
         params: SamplingParams,
         kind: OutputType,
+        path: str | None = None,
         *,
         reasoning: int | None = None,
     ) -> int:
@@ -121,15 +126,17 @@ class Recording:
                 kind = kind.for_format(self.driver.tool_format)
         if name is None:
             self.has_unnamed = True
+        if self._seed is not None and path is not None and params.seed is None and params.temperature > 0:
+            params = replace(params, seed=mixed_seed(self._seed, path))
         nodes = self.nodes
         with nodes.lock:
-            node_id = nodes.append(Generate(nodes.next_id(), parent, name, params, kind.constraint))
+            node_id = nodes.append(Generate(nodes.next_id(), parent, name, params, kind.constraint, path=path))
         nodes.types[node_id], nodes.locations[node_id] = kind, user_location()
         if reasoning is not None:
             nodes.reasoning_of[node_id], nodes.names_of_reasoning[reasoning] = reasoning, name
         return node_id
 
-    def add_reasoning(self, parent: int | None, params: SamplingParams, name: str | None) -> int:
+    def add_reasoning(self, parent: int | None, params: SamplingParams, name: str | None, path: str) -> int:
         """Record the reasoning before a value, whose generation is called `name`; returns its id."""
         try:
             tool_format = self.driver.tool_format
@@ -139,17 +146,25 @@ class Recording:
                 user_location(),
             ) from None
         kind = thoughts(format=tool_format or "json")
-        node_id = self.nodes.add_value(lambda node_id: Generate(node_id, parent, None, params, kind.constraint))
+        node_id = self.nodes.add_value(
+            lambda node_id: Generate(node_id, parent, None, params, kind.constraint, path=path)
+        )
         self.nodes.types[node_id], self.nodes.names_of_reasoning[node_id] = kind, name
         return node_id
 
     def add_select(
-        self, parent: int | None, name: str | None, choices: tuple[str, ...], method: SelectMethod, kind: OutputType
+        self,
+        parent: int | None,
+        name: str | None,
+        choices: tuple[str, ...],
+        method: SelectMethod,
+        kind: OutputType,
+        path: str | None = None,
     ) -> int:
         """Record a select node whose text parses as `kind`; returns its id."""
         if name is None:
             self.has_unnamed = True
-        node_id = self.nodes.add_value(lambda node_id: Select(node_id, parent, name, choices, method))
+        node_id = self.nodes.add_value(lambda node_id: Select(node_id, parent, name, choices, method, path=path))
         self.nodes.types[node_id] = kind
         return node_id
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, ParamSpec, Protocol, TypedDict, TypeVar, overload
 
 from rtlang.compiler.pipeline import Passes, chosen_passes
@@ -32,6 +32,7 @@ class RunKeywords(TypedDict, total=False):
     params: SamplingParams | None
     priority: int | None
     deadline_s: float | None
+    seed: int | None
     budget: Budget | None
     cache_salt: str | None
     passes: Passes | None
@@ -53,6 +54,8 @@ class RunMethod(Protocol[_P, _T_co]):
     @overload
     def __call__(self, *args: Any, deadline_s: float | None, **others: Any) -> _T_co: ...
     @overload
+    def __call__(self, *args: Any, seed: int | None, **others: Any) -> _T_co: ...
+    @overload
     def __call__(self, *args: Any, budget: Budget, **others: Any) -> _T_co: ...
     @overload
     def __call__(self, *args: Any, cache_salt: str, **others: Any) -> _T_co: ...
@@ -70,7 +73,7 @@ class ProgramOptions:
 
     Attributes:
         runtime: the runtime to use; the default runtime if None.
-        params: sampling parameters of every generation without its own `params`.
+        params: sampling parameters of every generation without its own `params`. A seed among them is the seed of the run.
         passes: the passes of the compiler: True for all, False for none, or names, where `-name` leaves one out.
         outputs: names of the variables to generate, besides the returned value and what the body reads; None for all.
         on_error: "raise" raises the error of the run; "result" returns a partial result with `Result.error` set.
@@ -91,6 +94,10 @@ class ProgramOptions:
         checked_outputs(self.outputs)
         if self.params is not None and not isinstance(self.params, SamplingParams):
             raise ParameterError("params", self.params, "expected rt.Sampling(...)")
+        if self.params is not None and self.params.seed is not None and self.run.seed is None:
+            # Not for each generation: all forks and all samples of a loop would be the same.
+            object.__setattr__(self, "run", replace(self.run, seed=self.params.seed))
+            object.__setattr__(self, "params", replace(self.params, seed=None))
         if self.on_error not in ("raise", "result"):
             raise ParameterError("on_error", self.on_error, 'expected "raise" or "result"')
 

@@ -90,7 +90,8 @@ class ControlNodes:
             raise RequestError(f"the graph has run {num_nodes} nodes; at most {MAX_NODES} are allowed")
         if offset:  # the first block was counted with its control node
             self._reserve(sum(map(node_bytes, block.nodes)))
-        placement = BlockPlacement(node.node_id, control.entry, offset)
+        turn = control.iteration if isinstance(node, Repeat) else None
+        placement = BlockPlacement(node.node_id, control.entry, offset, turn)
         value, end = placement.value(block), control.entry if block.end is None else placement.end(block)
         slots = operand_slots((value, until)) | ({(end, None)} if end is not None else set())
         act = partial(self._ends.guard, node, slots, partial(self._end_block, node, value, end, until))

@@ -19,6 +19,7 @@ from rtlang.contract.events import (
     Timing,
     TokenLogprob,
 )
+from rtlang.contract.graph.node_paths import site_of
 from rtlang.contract.graph.value_size import Measured
 from rtlang.contract.params import FinishReason, SamplingParams, SelectMethod, Usage
 from rtlang.contract.request_graph import Apply, Generate, Node, Select, choices_of, num_requests
@@ -242,7 +243,7 @@ class ModelCalls:
         if choice in work.completions:  # a decision has ended it before its turn
             return
         params = node.params
-        seed = params.seed if params.seed is not None else node_seed(self._seed, node.node_id)
+        seed = node_seed(self._seed, node)
         if params.best_of > 1:
             params = replace(params, best_of=1, logprobs=params.logprobs or 0)
         given = () if work.pruning is not None else self.continue_from.get(node.node_id, ())
@@ -260,7 +261,7 @@ class ModelCalls:
                 begins_with="" if healing is None else healing.text,
                 first_banned_ids=() if healing is None else healing.banned_token_ids,
                 given_ids=given[choice] if choice < len(given) else (),
-                site=(node.node_id if node.name is None else node.name, node.constraint),
+                site=(_site(node), node.constraint),
             )
         )
         work.requests.append(request)
@@ -490,6 +491,13 @@ class ModelCalls:
             unconditional_logprobs=tuple(scored[num_choices:]) or None,
         )
         self._end(work, self._begun(work.before).generated(tokens, text), [text])
+
+
+def _site(node: Generate) -> str | int:
+    """The generation in its program, for drafts from earlier texts of the same one."""
+    if node.path is not None:
+        return site_of(node.path)
+    return node.node_id if node.name is None else node.name
 
 
 def _is_enforced(request: Request) -> bool:

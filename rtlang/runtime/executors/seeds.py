@@ -1,13 +1,18 @@
 """The seeds of a run.
 
 A generation samples from a noise that its seed determines. Without a seed of its own, a node has one that follows from the seed of the run
-and from its id, so that the time at which it starts changes nothing, and a run that is repeated with the same seed gives the same texts.
+and from its path, or from its id if it has no path. So the time at which it starts and nodes in other places change nothing, and a run that
+is repeated with the same seed gives the same texts.
 """
 
 from __future__ import annotations
 
-import hashlib
 import secrets
+
+from rtlang.contract.graph.node_paths import mixed_seed
+from rtlang.contract.request_graph import Generate
+
+_GREEDY_SEED = 0
 
 
 def new_run_seed() -> int:
@@ -15,6 +20,15 @@ def new_run_seed() -> int:
     return secrets.randbits(64)
 
 
-def node_seed(run_seed: int, node_id: int) -> int:
-    """The seed of a node, of 64 bits: the first bytes of the SHA-256 hash of both numbers."""
-    return int.from_bytes(hashlib.sha256(b"%d:%d" % (run_seed, node_id)).digest()[:8], "big")
+def node_seed(run_seed: int, node: Generate) -> int:
+    """The seed of a generation, of 64 bits: its own, or a hash of the seed of the run and of its path.
+
+    A greedy generation samples only to replace an invalid value. Its seed does not depend on the run, so that its text follows from its
+    prompt.
+    """
+    params = node.params
+    if params.seed is not None:
+        return params.seed
+    if params.temperature == 0 and params.n == 1 and params.best_of == 1:
+        return _GREEDY_SEED
+    return mixed_seed(run_seed, node.node_id if node.path is None else node.path)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
 
 import rtlang as rt
+from rtlang.contract.request_graph import name_of, path_of
 from rtlang.lang.program_state.state_record import MAX_PROGRAM_DEPTH
 from tests.support.programs.fake_target import FakeTarget, answer, by_name
 
@@ -25,16 +27,25 @@ def assert_refused(body: Any, *words: str) -> None:
         assert word in str(caught.value)
 
 
-def test_one_name_is_generated_once_per_state(target: FakeTarget) -> None:
-    def twice(s: Any) -> None:
-        s += rt.gen("x")
-        s += rt.gen("x")
+def test_a_name_may_be_generated_again(target: FakeTarget) -> None:
+    def body(s: Any) -> Any:
+        values = []
+        for _ in range(3):
+            s += rt.gen("x")
+            values.append(s["x"])
+        s += rt.select("x", ["a"])
+        return values, s["x"], s.all("x")
 
-    def select_too(s: Any) -> None:
-        s += rt.gen("x") + rt.select("x", ["a"])
-
-    assert_refused(twice, "'x'", f":{twice.__code__.co_firstlineno + 2}:")
-    assert_refused(select_too, "'x'")
+    result = run(body)
+    values, last, every = result.value
+    assert len(set(values)) == 3
+    assert (last, every) == ("a", [*values, "a"])
+    assert (result["x"], result.all("x")) == (last, every)
+    assert [path_of(node) for node in result.graph.nodes] == ["x", "x#2", "x#3", "x#4"]
+    again = pickle.loads(pickle.dumps(result))
+    assert (again["x"], again.all("x")) == (last, every)
+    with pytest.raises(KeyError, match="'y'"):
+        result.all("y")
 
 
 def test_scopes_and_forks_have_names_of_their_own(target: FakeTarget) -> None:
@@ -73,14 +84,18 @@ def test_a_scope_is_a_span_of_text(target: FakeTarget) -> None:
     assert result.breaks == ()
 
 
-def test_a_scope_cannot_be_opened_twice() -> None:
-    def body(s: Any) -> None:
-        with s.scope("a"):
-            s += "x"
-        with s.scope("a"):
-            s += "y"
+def test_a_scope_may_be_opened_again(target: FakeTarget) -> None:
+    def body(s: Any) -> Any:
+        for text in ("x", "y"):
+            with s.scope("a"):
+                s += text + rt.gen("v")
+        return s.text("a"), s["a.v"]
 
-    assert_refused(body, "'a'")
+    result = run(body)
+    first = answer("x", "a.v")
+    second = answer(f"x{first}y", "a.v")
+    assert result.value == (f"y{second}", second)
+    assert [path_of(node) for node in result.graph.nodes if name_of(node)] == ["a/v", "a#2/v"]
 
 
 def test_variables_can_be_set_and_read(target: FakeTarget) -> None:
@@ -321,13 +336,15 @@ def test_a_copy_is_independent(target: FakeTarget) -> None:
     assert ours == answer(f"a{x}c", "y")
 
 
-def test_a_copied_state_keeps_the_names_it_has() -> None:
-    def body(s: Any) -> None:
+def test_a_copied_state_replaces_variables_of_its_own(target: FakeTarget) -> None:
+    def body(s: Any) -> Any:
         s += rt.gen("x")
         other = s.copy()
-        other += rt.gen("x")
+        other += "-" + rt.gen("x")
+        return s["x"], other["x"]
 
-    assert_refused(body, "'x'")
+    result = run(body)
+    assert result.value == (answer("", "x"), answer(f"{answer('', 'x')}-", "x"))
 
 
 def test_forks_bind_programs(target: FakeTarget) -> None:
@@ -382,7 +399,7 @@ def test_a_caught_exception_leaves_no_open_message(target: FakeTarget) -> None:
             except ValueError:
                 pass
         with pytest.raises(rt.TraceError):
-            s += rt.user("also dropped", rt.gen("inner"))
+            s += rt.user("also dropped", rt.gen("n" * 1_000))
         s += rt.user("kept")
         s += rt.assistant(rt.gen("end"))
         return s.messages()

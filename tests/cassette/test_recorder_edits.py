@@ -1,0 +1,125 @@
+"""Edited programs over a recording: what an edit does not touch is not computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+import rtlang as rt
+
+
+NUM_SWITCHES = 3
+"""One in each row. They are decided again, which computes nothing."""
+
+
+@pytest.fixture(scope="module")
+def runtime() -> Iterator[rt.Runtime]:
+    with rt.Runtime() as started:
+        yield started
+
+
+def steps(s: Any, x: str) -> None:
+    """Ten generations: greedy, sampled, constrained, in forks, in a loop, in a branch of the graph."""
+    s += rt.user("Hello ", x)
+    s += rt.assistant(rt.gen("greeting", max_tokens=4))
+    s += rt.user("A word?")
+    s += rt.assistant(rt.gen("word", max_tokens=4, temperature=1.0))
+    for kind, fork in zip(("red", "blue"), s.fork(2), strict=True):
+        fork += rt.user("Why ", kind)
+        fork += rt.assistant(rt.gen("why", max_tokens=3, temperature=1.0), rt.gen("sure", type=bool))
+    rt.switch(s["greeting"], {}, default=rt.user("Well?") + rt.assistant(rt.gen("well", 3)))
+    s += rt.user("Pick.")
+    s += rt.assistant(rt.gen("pick", type=Literal["a", "bb"], temperature=1.0), rt.select("sel", ["x", "y"]))
+    s += rt.user("A number?")
+    s += rt.assistant(rt.gen("number", type=int, max_tokens=4))
+
+
+def printed(s: Any, x: str) -> None:
+    s += rt.user("Hello ", x)
+    s += rt.assistant(rt.gen("greeting", max_tokens=4))
+    print(s["greeting"])
+    s += rt.user("A word?")
+    s += rt.assistant(rt.gen("word", max_tokens=4, temperature=1.0))
+    if "q" in str(s["word"]):
+        print("a q")
+    for kind, fork in zip(("red", "blue"), s.fork(2), strict=True):
+        fork += rt.user("Why ", kind)
+        fork += rt.assistant(rt.gen("why", max_tokens=3, temperature=1.0), rt.gen("sure", type=bool))
+        print(fork["sure"])
+    rt.switch(s["greeting"], {}, default=rt.user("Well?") + rt.assistant(rt.gen("well", 3)))
+    s += rt.user("Pick.")
+    s += rt.assistant(rt.gen("pick", type=Literal["a", "bb"], temperature=1.0), rt.select("sel", ["x", "y"]))
+    s += rt.user("A number?")
+    s += rt.assistant(rt.gen("number", type=int, max_tokens=4))
+
+
+def continued(s: Any, x: str) -> None:
+    aside = s.copy()
+    aside += rt.user("Aside ", x)
+    aside += rt.assistant(rt.gen("aside", max_tokens=2))
+    steps(s, x)
+    s += rt.user("Anything else?")
+    s += rt.assistant(rt.gen("else", max_tokens=2))
+
+
+def run(path: Path, runtime: rt.Runtime, body: Callable[..., Any]) -> tuple[list[Any], int, int]:
+    """The values of all rows, and the numbers of outcomes that were replayed and recorded."""
+    named = rt.program(body)
+    body.__name__ = "steps"  # the program that was edited
+    with rt.record(path, runtime) as recorder:
+        results = named.run_batch([{"x": str(number)} for number in range(3)])
+    assert [each.error for each in results] == [None] * 3
+    names = ("greeting", "word", "why", "sure", "pick", "sel", "number")
+    values = [[result[name] for name in names] for result in results]
+    return values, recorder.num_replayed, recorder.num_recorded
+
+
+def test_a_print_recomputes_nothing(runtime: rt.Runtime, tmp_path: Path) -> None:
+    values, _, num = run(tmp_path / "x", runtime, steps)
+    assert run(tmp_path / "x", runtime, printed) == (values, num - NUM_SWITCHES, 0)
+
+
+def test_a_later_step_and_a_side_branch_compute_themselves_only(runtime: rt.Runtime, tmp_path: Path) -> None:
+    values, _, num = run(tmp_path / "x", runtime, steps)
+    assert run(tmp_path / "x", runtime, continued) == (values, num - NUM_SWITCHES, 6)
+
+
+def test_a_renamed_greedy_variable_recomputes_nothing(runtime: rt.Runtime, tmp_path: Path) -> None:
+    def before(s: Any) -> None:
+        for name in ("a", "b", "c"):
+            s += "x" + rt.gen(name, max_tokens=3) + rt.gen(f"{name}_sure", type=bool)
+
+    def after(s: Any) -> None:
+        for name in ("a", "beta", "c"):
+            s += "x" + rt.gen(name, max_tokens=3) + rt.gen(f"{name}_sure", type=bool)
+
+    for body, expected in ((before, (0, 6)), (after, (6, 0))):
+        body.__name__ = "body"
+        with rt.record(tmp_path / "x", runtime) as recorder:
+            rt.program(body).run()
+        assert (recorder.num_replayed, recorder.num_recorded) == expected
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_of_five_prompts_only_the_edited_one_is_computed(
+    runtime: rt.Runtime, tmp_path: Path, temperature: float
+) -> None:
+    def five(s: Any, x: str, last: str) -> None:
+        for number, fork in enumerate(s.fork(5)):
+            fork += rt.user(last if number == 4 else f"Question {number}", " about ", x)
+            fork += rt.assistant(rt.gen("answer", max_tokens=6, temperature=temperature))
+
+    def run(last: str) -> tuple[int, int]:
+        def edited(s: Any, x: str) -> None:
+            five(s, x, last)
+
+        with rt.record(tmp_path / "x", runtime) as recorder:
+            rt.program(edited).run_batch([{"x": str(number)} for number in range(8)])
+        return recorder.num_replayed, recorder.num_recorded
+
+    assert run("Question 4") == (0, 40)
+    assert run("Another one") == (32, 8)
+    assert run("Question 4") == (40, 0)
