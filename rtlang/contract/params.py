@@ -68,8 +68,10 @@ class SamplingParams:
     Attributes:
         max_tokens: maximum number of tokens to generate.
         min_tokens: end tokens and stops are ignored before this number of tokens.
-        stop: a string or strings that end the text and are not part of it. Ignored in constrained text, which its constraint ends.
-        stop_token_ids: tokens that end the text, in addition to the model's end tokens; not part of it.
+        stop: a string or strings that end the text and are not part of it. A stop ends a constrained text only if the text before it is
+            complete; elsewhere it is a part of the text.
+        stop_token_ids: tokens that end the text, in addition to the model's end tokens; not part of it. In constrained text they may come
+            where it is complete.
         stop_regex: a pattern or patterns (Python `re` without backreferences, atomic groups, possessive quantifiers and conditionals) that
             end the text where a match begins. Generation ends with the first character that makes a match certain.
         temperature: logits are divided by it; 0 (the default, for reproducible programs) takes the most likely token.

@@ -68,8 +68,8 @@ class DeviceConstraints:
 
     def _automaton(self, request: Request) -> ExportedAutomaton | None:
         """The automaton of a request that has not generated a token yet, if the export is done."""
-        if request.session is None or request.num_output_tokens:
-            return None
+        if request.session is None or request.num_output_tokens or request.spec.params.stop_token_ids:
+            return None  # the host allows stop tokens where the text is complete
         matcher = request.session.matcher
         owner = owner_of(matcher)
         if owner is None:

@@ -231,12 +231,12 @@ class Engine:
         self._is_stalled = False
         self._requests[request.request_id] = request
         client = owner_of(spec.principal)
-        compiling: Compiling | None = None
+        compiling: list[Compiling] = []
         if compiled is not None:
             compiled = sequence(spec.begins_with, compiled) if spec.begins_with else compiled
-            compiling = self._compiler.session(compiled, max_tokens, client, request.program.account)
-        elif params.stop_regex and not spec.score_only:
-            compiling = self._compiler.stop_patterns(params.stop_regex, client)
+            compiling.append(self._compiler.session(compiled, max_tokens, client, request.program.account))
+        if params.stop_regex and not spec.score_only:
+            compiling.append(self._compiler.stop_patterns(params.stop_regex, client))
         self.preparation.begin(request, compiling)
         return request
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ from rtlang.contract.process.current_work import CurrentWork
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.constraints.session import ConstraintSession
 from rtlang.engine.constraints.stop_search import StopPattern
-from rtlang.engine.requests.output_processor import advance_late, num_remaining, replay, take_session
+from rtlang.engine.requests.output_processor import advance_late, num_remaining, replay, take_session, take_stops
 from rtlang.engine.requests.request import Request, RequestOutput, RequestStatus
 from rtlang.engine.tiers.page_transfers import PageTransfers
 from rtlang.work.fair_queue import owner_of
@@ -65,7 +65,7 @@ class Preparation:
         self._queue, self._fail = queue, fail
         self._transfers, self._prepares_masks = transfers, prepares_masks
         self._ready: deque[Request] = deque()  # filled by other threads
-        self._compiling: dict[Request, Compiling] = {}
+        self._compiling: dict[Request, Sequence[Compiling]] = {}
         self._sitting_out: set[Request] = set()  # requests in the scheduler whose constraint works outside the steps
         self._current = work
         self._num_replayable, self._work = 0, WorkLimit(0)  # left of the limits between two steps
@@ -80,12 +80,13 @@ class Preparation:
         """Whether requests of the scheduler sit out steps."""
         return bool(self._sitting_out)
 
-    def begin(self, request: Request, compiling: Compiling | None) -> None:
-        """Prepare a new request, whose constraint or stop patterns are being compiled."""
-        if compiling is not None:
+    def begin(self, request: Request, compiling: Sequence[Compiling]) -> None:
+        """Prepare a new request, whose constraint and stop patterns, as far as it has any, are being compiled."""
+        if compiling:
             request.enter(RequestStatus.COMPILING)
             self._compiling[request] = compiling
-            compiling.add_done_callback(lambda _: self._note(request))
+            for each in compiling:
+                each.add_done_callback(lambda _: self._note(request))
         elif request.spec.given_ids:
             request.enter(RequestStatus.COMPILING)
             self._ready.append(request)
@@ -95,8 +96,7 @@ class Preparation:
     def forget(self, request: Request) -> None:
         """The request has ended."""
         self._sitting_out.discard(request)
-        compiling = self._compiling.pop(request, None)
-        if compiling is not None:
+        for compiling in self._compiling.pop(request, ()):
             compiling.cancel()
 
     def poll(self) -> list[RequestOutput]:
@@ -156,17 +156,29 @@ class Preparation:
             return output
         if request.status is not RequestStatus.COMPILING:  # its mask is ready
             return None
-        compiling = self._compiling.pop(request, None)
+        compiling = self._compiling.get(request)
         if compiling is not None:
-            compiled = compiling.result()
-            if isinstance(compiled, ConstraintSession):
-                take_session(request, compiled)
-            else:
-                request.output_text.search_for(compiled)
+            compiled = [
+                each.result() for each in compiling if each.done()
+            ]  # the error of one fails the request at once
+            if len(compiled) < len(compiling):
+                return None
+            del self._compiling[request]
+            self._take_compiled(request, compiled)
         if request.num_given < len(request.spec.given_ids):
             return self._replay(request)
         self._admit(request)
         return None
+
+    @staticmethod
+    def _take_compiled(request: Request, compiled: Sequence[ConstraintSession | tuple[StopPattern, ...]]) -> None:
+        patterns: tuple[StopPattern, ...] = ()
+        for each in compiled:
+            if isinstance(each, ConstraintSession):
+                take_session(request, each)
+            else:
+                patterns = each
+        take_stops(request, patterns)
 
     def _replay(self, request: Request) -> RequestOutput | None:
         """Replay given tokens, for a limited time, so that running requests are not delayed."""

@@ -122,9 +122,7 @@ def request_of(options: Mapping[str, Any]) -> Request:
         made["regex"] = ending_at(regex, cuts)
     elif schema is not None:
         made["schema"] = schema
-        if stops:
-            warn_unused("sgl.gen(json_schema=...)", ["stop"])
-    elif stops:
+    if stops and not cuts:
         made["stop"] = stops
     is_empty = max_tokens == 0
     if is_empty:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang.contract.errors import ConstraintError
+from rtlang.engine.constraints.stop_places import StopPlaces
 from rtlang.engine.constraints.thought_limit import ThoughtLimit
 from rtlang_grammars import GrammarError, GrammarMatcher, Report, TextCheck, TokenBudget
 from rtlang_grammars.machine.batch import find_mask
@@ -70,6 +71,7 @@ class ConstraintSession:
         value_check: check for the finished text; None if the masks enforce the whole constraint.
         report: how each keyword of a schema is handled; None for other constraints.
         thought: the limit of the thought with which the text may begin; None for none. Set before the first token.
+        stops: where stops may end the text; None without stops. Set by `stop_at`.
     """
 
     __slots__ = (
@@ -83,6 +85,7 @@ class ConstraintSession:
         "_prepared",
         "end_token_ids",
         "report",
+        "stops",
         "thought",
         "value_check",
     )
@@ -105,6 +108,12 @@ class ConstraintSession:
         self._matcher, self._keeper, self.end_token_ids, self._on_failure = matcher, keeper, end_token_ids, on_failure
         self._error: ConstraintError | None = None
         self.thought: ThoughtLimit | None = None
+        self.stops: StopPlaces | None = None
+
+    def stop_at(self, stops: StopPlaces) -> None:
+        """Note the places at which stops may end the text, and allow stop tokens there. Call before the first token."""
+        self.stops = stops
+        stops.begin(self._matcher)
 
     @property
     def matcher(self) -> GrammarMatcher:
@@ -146,12 +155,22 @@ class ConstraintSession:
     def _find_mask(self, row: NDArray[np.int32]) -> Mask | None:
         started, mask = thread_time(), None
         try:
-            mask = find_mask(self._matcher, row)
+            mask = self._next_mask(row)
         except BaseException as error:  # third-party libraries may panic, which is not an Exception
             self.fail(error)
             row.fill(0)
         self._mask_times.note(thread_time() - started)
         return mask
+
+    def _next_mask(self, row: NDArray[np.int32]) -> Mask | None:
+        """The mask after what the matcher has accepted, stop tokens among them; None: it is in `row`."""
+        mask, stops = find_mask(self._matcher, row), self.stops
+        if stops is None or not stops.allows_tokens or not self._matcher.is_accepting:
+            return mask
+        if mask is not None:
+            mask.write(row)
+        stops.allow_tokens(row)
+        return None
 
     @property
     def is_slow(self) -> bool:
@@ -173,6 +192,8 @@ class ConstraintSession:
         try:
             for token_id in draft:
                 if token_id in self.end_token_ids and not self.takes(token_id):
+                    break
+                if self.stops is not None and self.stops.may_end(self._matcher, token_id):
                     break
                 if not self._matcher.accept_token(token_id):
                     break
@@ -210,7 +231,7 @@ class ConstraintSession:
                     break
                 num_taken += 1
                 started = thread_time()
-                mask = find_mask(self._matcher, rows[index])
+                mask = self._next_mask(rows[index])
                 self._mask_times.note(thread_time() - started)
                 found.append(mask)
         except Exception:
@@ -233,7 +254,7 @@ class ConstraintSession:
                 if not self._matcher.accept_token(token_id):
                     return False
                 num_taken += 1
-            mask = find_mask(self._matcher, row)
+            mask = self._next_mask(row)
             if mask is not None:
                 mask.write(row)
             return True
@@ -291,7 +312,7 @@ class ConstraintSession:
             token_id: a token that the last mask allowed. An end token that the constraint names as a part is that part.
             remaining: tokens that may still be generated, including this one.
         Returns:
-            The token to append; None if the text ends here, which completes the session.
+            The token to append; None if the text ends here: at a stop token, or because it is complete.
         Raises:
             ConstraintError: the token is not allowed, or the matcher failed.
         """
@@ -349,11 +370,16 @@ class ConstraintSession:
             if thought is not None and (thought.is_spent or not thought.allows(self._keeper.shown(token_id))):
                 forced = self._keeper.next_token()  # leads to the mark that ends the thought
                 token_id = token_id if forced is None else forced
+            stops = self.stops
+            if stops is not None and stops.may_end(self._matcher, token_id):
+                return None
             if token_id not in self.end_token_ids or self.takes(token_id):
                 token = self._keeper.advance(self._matcher, token_id, remaining, work)
                 if token is not None:
                     if thought is not None:
                         thought.note(self._keeper.shown(token))
+                    if stops is not None:
+                        stops.note(self._matcher, token, self._keeper.shown(token))
                     return token
             if not self._matcher.is_accepting:
                 raise GrammarError(f"token_id = {token_id}: not allowed by the constraint")

@@ -3,7 +3,8 @@
 A text ends with the first character that makes a stop certain: a match that stands whatever follows. Of the stops that become certain
 with this character, the one that begins first is cut off together with all that follows it; of those that begin at one place, the one
 listed first. So the result depends on the text alone, never on how tokens divide it. A pattern that looks ahead (`$`, `\\b`, `(?=`) is
-certain only once the characters that it looks at are there, or the text has ended.
+certain only once the characters that it looks at are there, or the text has ended. In a constrained text only stops count that begin where
+it is complete; all others are parts of it.
 
 The work for a character is bounded by the patterns, not by the text: a string follows its longest beginning (Knuth, Morris, Pratt 1977),
 a pattern the states of its complete automaton (`rtlang_grammars`), each with the first place from which it was reached. Nothing
@@ -13,7 +14,7 @@ backtracks and no state is built here, since this runs on the engine thread.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -88,9 +89,16 @@ class StopSearch:
 
     Args:
         strings, patterns: the stops. A place at which several end and begin is decided by this order.
+        may_begin: whether a stop may begin at an offset of the text, which has been read up to it; None: anywhere.
     """
 
-    def __init__(self, strings: Sequence[str], patterns: Sequence[StopPattern]) -> None:
+    def __init__(
+        self,
+        strings: Sequence[str],
+        patterns: Sequence[StopPattern],
+        may_begin: Callable[[int], bool] | None = None,
+    ) -> None:
+        self._may_begin = may_begin
         self._strings = [_StringSearch(each) for each in strings]
         self._patterns = [_PatternSearch(each) for each in patterns]
         self._num_chars = 0
@@ -109,8 +117,10 @@ class StopSearch:
         Raises:
             RequestError: the patterns follow more states than `MOVES_PER_CHARACTER` for each character.
         """
+        may_begin = self._may_begin
         for pattern in self._patterns:
-            if (stop := pattern.first_stop(self._num_chars)) is not None:
+            stop = pattern.first_stop(self._num_chars)
+            if stop is not None and (may_begin is None or may_begin(stop.offset)):
                 return stop
         if not self._patterns and not any(each.concerns(text) for each in self._strings):
             self._num_chars += len(text)
@@ -119,11 +129,11 @@ class StopSearch:
             found: Stop | None = None
             end = self._num_chars = self._num_chars + 1
             for string in self._strings:
-                start = string.push(character, end)
+                start = string.push(character, end, may_begin)
                 if start is not None and (found is None or start < found.offset):
                     found = Stop(string.text, start)
             for pattern in self._patterns:
-                start = pattern.push(character, end)
+                start = pattern.push(character, end, may_begin)
                 if start is not None and (found is None or start < found.offset):
                     found = Stop(pattern.source, start)
                 self._moves_left -= len(pattern.threads)
@@ -141,7 +151,7 @@ class StopSearch:
         """The text has ended; returns the stop that its end makes certain."""
         found: Stop | None = None
         for pattern in self._patterns:
-            start = pattern.finish(self._num_chars)
+            start = pattern.finish(self._num_chars, self._may_begin)
             if start is not None and (found is None or start < found.offset):
                 found = Stop(pattern.source, start)
         return found
@@ -151,7 +161,7 @@ class StopSearch:
         """The first place at which a stop may begin that is not certain yet; the length of the text if there is none."""
         return min(
             (
-                *(self._num_chars - string.num_matched for string in self._strings),
+                *(string.open_from(self._num_chars, self._may_begin) for string in self._strings),
                 *(pattern.open_from for pattern in self._patterns if pattern.open_from is not None),
             ),
             default=self._num_chars,
@@ -172,7 +182,15 @@ class _StringSearch:
         """Whether the string may begin in a text or go on in it."""
         return self.num_matched > 0 or self.text[0] in text
 
-    def push(self, character: str, end: int) -> int | None:
+    def open_from(self, num_chars: int, may_begin: Callable[[int], bool] | None) -> int:
+        """The first place at which the string may have begun; the length of the text if there is none."""
+        matched = self.num_matched
+        if may_begin is not None:
+            while matched and not may_begin(num_chars - matched):
+                matched = self._borders[matched - 1]
+        return num_chars - matched
+
+    def push(self, character: str, end: int, may_begin: Callable[[int], bool] | None) -> int | None:
         """Read a character; returns where the string begins if it ends with it."""
         text, matched = self.text, self.num_matched
         while matched and text[matched] != character:
@@ -181,6 +199,9 @@ class _StringSearch:
             matched += 1
         self.num_matched = matched
         if matched < len(text):
+            return None
+        if may_begin is not None and not may_begin(end - len(text)):
+            self.num_matched = self._borders[matched - 1]  # a later occurrence may begin within this one
             return None
         self.num_matched = 0
         return end - len(text)
@@ -228,14 +249,19 @@ class _PatternSearch:
         self._context = self._tables.moves[self._context][self._class_of(character)]
         self._begins_at = self._tables.later[self._context]
 
-    def push(self, character: str, end: int) -> int | None:
+    def push(self, character: str, end: int, may_begin: Callable[[int], bool] | None) -> int | None:
         """Read a character; returns the first place from which a match is certain now."""
         tables, number = self._tables, self._class_of(character)
         moves = tables.moves
         begins = self._begins_at
         threads = self.threads
-        if begins != NO_STATE and moves[begins][number] != NO_STATE:
-            threads.setdefault(begins, end - 1)
+        if (
+            begins != NO_STATE
+            and moves[begins][number] != NO_STATE
+            and begins not in threads
+            and (may_begin is None or may_begin(end - 1))
+        ):
+            threads[begins] = end - 1
         found: int | None = None
         if threads:
             self.threads = following = {}
@@ -247,17 +273,19 @@ class _PatternSearch:
                         found = start
         self._context = moves[self._context][number]
         self._begins_at = begins = tables.later[self._context]
-        if found is None and begins != NO_STATE and tables.is_certain[begins]:
+        if found is None and begins != NO_STATE and tables.is_certain[begins] and (may_begin is None or may_begin(end)):
             found = end
         return found
 
-    def finish(self, num_chars: int) -> int | None:
+    def finish(self, num_chars: int, may_begin: Callable[[int], bool] | None) -> int | None:
         """The text has ended; returns the first place from which a match stands."""
         accepts = self._tables.accepts_at_end
         for state, start in self.threads.items():
             if accepts[state]:
                 return start
-        return num_chars if self._begins_at != NO_STATE and accepts[self._begins_at] else None
+        if self._begins_at == NO_STATE or not accepts[self._begins_at]:
+            return None
+        return num_chars if may_begin is None or may_begin(num_chars) else None
 
     def _class_of(self, character: str) -> int:
         classes = self._classes

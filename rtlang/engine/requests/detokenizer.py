@@ -5,7 +5,7 @@ Text is held back only while it could still become part of a stop, so no part of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from rtlang.contract.params import SamplingParams
 from rtlang.engine.constraints.stop_search import Stop, StopPattern, StopSearch
@@ -32,6 +32,7 @@ class IncrementalDetokenizer:
     ) -> None:
         self._tokenizer = tokenizer
         self._decoder = tokenizer.decoder(shows_special=shows_special)
+        self._bytes_of = tokenizer.named_bytes if shows_special else tokenizer.token_bytes
         self._strings = params.stop
         self._search: StopSearch | None = None
         if params.stop or patterns:
@@ -42,10 +43,19 @@ class IncrementalDetokenizer:
         self._num_shown = 0
         self._token_ids: list[int] = []
 
-    def search_for(self, patterns: Sequence[StopPattern]) -> None:
-        """Search for these patterns as well. Call before the first token."""
+    def search_for(self, patterns: Sequence[StopPattern], may_begin: Callable[[int], bool] | None = None) -> None:
+        """Search for these patterns as well. Call before the first token.
+
+        Args:
+            may_begin: whether a stop may begin at an offset of the text; None: anywhere.
+        """
         assert not self._token_ids
-        self._search = StopSearch(self._strings, patterns)
+        self._search = StopSearch(self._strings, patterns, may_begin) if self._strings or patterns else None
+
+    @property
+    def special_token_ids(self) -> Collection[int]:
+        """The special tokens of the tokenizer, which have no text but their names."""
+        return self._tokenizer.special_token_ids
 
     @property
     def text(self) -> str:
@@ -107,24 +117,32 @@ class IncrementalDetokenizer:
             self._token_ids = []
             return
         text = self._skipped + self._text
-        kept = longest_token_prefix(self._tokenizer, self._token_ids, text)
-        prefix = self._tokenizer.decode(self._token_ids[:kept])
+        kept = longest_token_prefix(self._bytes_of, self._token_ids, text)
+        prefix = _text_of(self._bytes_of, self._token_ids[:kept])
         rest = text[len(prefix) :]
         self._token_ids = self._token_ids[:kept]
         if rest:
             self._token_ids += self._tokenizer.encode(rest, is_start=False)
 
 
-def longest_token_prefix(tokenizer: Tokenizer, token_ids: Sequence[int], text: str) -> int:
-    """Number of leading tokens that decode to a prefix of `text` and end on a character boundary."""
+def longest_token_prefix(bytes_of: Callable[[int], bytes], token_ids: Sequence[int], text: str) -> int:
+    """Number of leading tokens that decode to a prefix of `text` and end on a character boundary.
+
+    Args:
+        bytes_of: the bytes that a token adds to the text.
+    """
     cut = text.encode()
     num_bytes, kept = 0, 0
     for index, token_id in enumerate(token_ids, 1):
-        num_bytes += len(tokenizer.token_bytes(token_id))
+        num_bytes += len(bytes_of(token_id))
         if num_bytes > len(cut):
             break
         if num_bytes == len(cut) or cut[num_bytes] & 0xC0 != 0x80:
             kept = index
-    while kept and not text.startswith(tokenizer.decode(token_ids[:kept])):  # undecodable bytes distort the count
+    while kept and not text.startswith(_text_of(bytes_of, token_ids[:kept])):  # undecodable bytes distort the count
         kept -= 1
     return kept
+
+
+def _text_of(bytes_of: Callable[[int], bytes], token_ids: Sequence[int]) -> str:
+    return b"".join(map(bytes_of, token_ids)).decode("utf-8", "replace")

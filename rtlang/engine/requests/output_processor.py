@@ -5,13 +5,15 @@ Everything here concerns one request; an exception fails that request alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rtlang.contract.errors import BudgetError, NumericsError, ParameterError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import FinishReason
 from rtlang.contract.step import Row, SampledRow, SampledToken
 from rtlang.engine.constraints.session import ConstraintSession
+from rtlang.engine.constraints.stop_places import StopPlaces
+from rtlang.engine.constraints.stop_search import StopPattern
 from rtlang.engine.constraints.thought_limit import limit_of
 from rtlang.engine.requests.request import Request, RequestOutput
 from rtlang_grammars.spec.work_limit import WorkLimit
@@ -28,6 +30,21 @@ def take_session(request: Request, session: ConstraintSession) -> None:
     if request.spec.params.thought_marks:
         is_constrained = request.spec.constraint is not None
         session.thought = limit_of(request.spec.params, request.max_tokens, is_constrained=is_constrained)
+
+
+def take_stops(request: Request, patterns: Sequence[StopPattern]) -> None:
+    """Give a request its compiled stop patterns; call after `take_session`. A stop ends a constrained text only where it is complete."""
+    params, session, places = request.spec.params, request.session, None
+    if (
+        session is not None
+        and not request.has_limited_thought
+        and (params.stop or params.stop_regex or params.stop_token_ids)
+    ):
+        names = request.output_text.special_token_ids
+        places = StopPlaces(params, names, num_skipped=len(request.spec.begins_with))
+        session.stop_at(places)
+    if patterns or places is not None:
+        request.output_text.search_for(patterns, None if places is None else places.may_begin)
 
 
 def advance(request: Request, row: Row, result: SampledRow, work: WorkLimit) -> Iterator[RequestOutput]:
@@ -114,7 +131,8 @@ def _append(request: Request, token_id: int, logprob: TokenLogprob | None) -> Re
         sampled = token_id
         accepted = session.accept(sampled, num_remaining(request))
         if accepted is None:
-            return _end(request, FinishReason.STOP, None)
+            is_stop = sampled in request.stop_ids and sampled not in request.eos_ids
+            return _end(request, FinishReason.STOP, sampled if is_stop else None)
         token_id = accepted
         if token_id != sampled and logprob is not None:
             # Replaced by a completion path: the log-probability is known only if the token is among the reported top entries.
@@ -124,13 +142,12 @@ def _append(request: Request, token_id: int, logprob: TokenLogprob | None) -> Re
     request.token_ids.append(token_id)
     if logprob is not None:
         request.results.logprobs.append(logprob)
-    is_free = session is None
     if session is not None and request.has_limited_thought and not session.is_in_thought:
-        is_free = True  # its session only limited the thought, which has ended
-        session.close()
+        session.close()  # it only limited the thought, which has ended
         request.session = session = None
     num_output_tokens = request.num_output_tokens
-    may_stop = is_free and num_output_tokens >= request.spec.params.min_tokens
+    is_in_free_thought = session is not None and request.has_limited_thought
+    may_stop = not is_in_free_thought and num_output_tokens >= request.spec.params.min_tokens
     text, stop = request.output_text.push(token_id, may_stop=may_stop)
     if stop is not None:
         request.results.stop = stop.match

@@ -355,7 +355,9 @@ class Request:
             return ()
         session = self.session
         assert not num_more or session is None, "a session must have taken the tokens before"
-        return tuple(each for each in self.stop_ids if session is None or not session.takes(each))
+        if session is None:
+            return tuple(self.stop_ids)
+        return tuple(each for each in self.stop_ids & self.eos_ids if not session.takes(each))  # others are text
 
     @property
     def may_draft(self) -> bool:

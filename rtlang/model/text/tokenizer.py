@@ -204,6 +204,10 @@ class Tokenizer:
         """The bytes of a token; b"" for special tokens and unused ids."""
         return self._token_bytes[token_id] if 0 <= token_id < self.vocab_size else b""
 
+    def named_bytes(self, token_id: int) -> bytes:
+        """The bytes of a token; for special tokens their names, b"" for unused ids."""
+        return self._named_bytes[token_id] if 0 <= token_id < self.vocab_size else b""
+
     def difference(self, other: Tokenizer) -> str | None:
         """The first difference between the tokens of this tokenizer and another one, in words; None if all tokens are the same."""
         ours, theirs = self._named_bytes, other._named_bytes

@@ -90,6 +90,43 @@ def test_what_is_held_back_is_what_may_still_become_a_stop(seed: int) -> None:
         assert found.open_from == open_from
 
 
+@pytest.mark.parametrize("seed", range(sized(200)))
+def test_where_few_places_count_the_stop_is_that_of_brute_force(seed: int) -> None:
+    rng = random.Random(seed)
+    strings = tuple({"".join(rng.choice("ab") for _ in range(rng.randint(1, 4))) for _ in range(2)})
+    patterns = tuple({random_pattern(rng, 2) for _ in range(rng.randint(0, 2))})
+    text = "".join(rng.choice("abc") for _ in range(24))
+    places = {place for place in range(len(text) + 1) if rng.random() < rng.choice((0.1, 0.5))}
+    expected: int | None = None
+    held: list[int] = []  # after each character, where a string may have begun
+    for end in range(1, len(text) + 1):
+        starts = [
+            start
+            for start in range(end + 1)
+            if start in places
+            and (
+                any(text[start:end] == each for each in strings)
+                or any(re.compile(each).match(text[:end], start) for each in patterns)
+            )
+        ]
+        if starts:
+            expected = min(starts)
+            break
+        begun = [
+            start for start in range(end) if start in places and any(s.startswith(text[start:end]) for s in strings)
+        ]
+        held.append(min(begun, default=end))
+    found = StopSearch(strings, compile_stop_patterns(patterns), places.__contains__)
+    stop = None
+    for end, character in enumerate(text, 1):
+        stop = found.push(character)
+        if stop is not None:
+            break
+        assert patterns or found.open_from == held[end - 1]
+    stop = stop or found.finish()
+    assert (None if stop is None else stop.offset) == expected, (strings, patterns, text, places)
+
+
 def test_a_string_and_a_pattern_are_compared_by_where_they_begin() -> None:
     assert search("xabc", ("c",), ("a.c",)) == Stop("a.c", 1)
     assert search("xabc", ("abc",), ("c",)) == Stop("abc", 1)

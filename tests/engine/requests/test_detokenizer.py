@@ -120,6 +120,6 @@ def test_text_before_min_tokens_has_no_stop_but_is_looked_back_at() -> None:
 
 def test_longest_token_prefix_ends_on_whole_characters() -> None:
     tokens = TOKENIZER.encode("aé漢b", is_start=False)
-    assert longest_token_prefix(TOKENIZER, tokens, "aé") == 3  # type: ignore[arg-type]
-    assert longest_token_prefix(TOKENIZER, tokens, "aéx") == 3  # type: ignore[arg-type]
-    assert longest_token_prefix(TOKENIZER, [259 - 1, *tokens], "\ufffda") in (0, 1, 2)  # type: ignore[arg-type]
+    assert longest_token_prefix(TOKENIZER.token_bytes, tokens, "aé") == 3
+    assert longest_token_prefix(TOKENIZER.token_bytes, tokens, "aéx") == 3
+    assert longest_token_prefix(TOKENIZER.token_bytes, [259 - 1, *tokens], "\ufffda") in (0, 1, 2)

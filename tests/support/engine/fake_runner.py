@@ -61,6 +61,7 @@ class FakeTokenizer:
 
     vocab_size = num_ids = 259
     eos_token_ids = frozenset({EOS})
+    special_token_ids = frozenset({EOS, 1})
     longest_token = 1
     bos_name = "<s>"
 
@@ -80,6 +81,8 @@ class FakeTokenizer:
 
     def token_bytes(self, token_id: int) -> bytes:
         return bytes([token_id - 3]) if token_id >= 3 else b""
+
+    named_bytes = token_bytes
 
     def decode(self, token_ids: Sequence[int]) -> str:
         return b"".join(map(self.token_bytes, token_ids)).decode(errors="replace")
