@@ -66,7 +66,7 @@ class SamplingParams:
     """Options of one generation. Lists are accepted wherever tuples are declared, and normalized.
 
     Attributes:
-        max_tokens: maximum number of tokens to generate.
+        max_tokens: maximum number of tokens to generate. 0: the prompt is computed, and scored with `prompt_logprobs`; the text is empty.
         min_tokens: end tokens and stops are ignored before this number of tokens.
         stop: a string or strings that end the text and are not part of it. A stop ends a constrained text only if the text before it is
             complete; elsewhere it is a part of the text.
@@ -88,6 +88,10 @@ class SamplingParams:
         logprobs: report the log-probability of each generated token and of this many most likely tokens; None reports none.
         prompt_logprobs: the same for the tokens of the prompt.
         ignore_eos: treat the model's end tokens as ordinary tokens.
+        include_stop_str_in_output: the text ends after the stop instead of before it: with the stop string, with the character that made a
+            stop pattern certain, or with the stop token, but never with the model's end tokens. Not together with a constraint.
+        truncate_prompt_tokens: the model sees only this many tokens at the end of the sequence before the generation. The sequence keeps
+            all of them, for what follows; None: all.
         max_retries: number of times an invalid value is generated again, if its constraint has keywords that masks do not enforce (at
             temperature 1 if the temperature is 0, which would repeat the same text). Such text is streamed only once it is valid.
         token_healing: take back the last token of the text before the generation; the first generated token begins with its characters,
@@ -121,6 +125,8 @@ class SamplingParams:
     logprobs: int | None = None
     prompt_logprobs: int | None = None
     ignore_eos: bool = False
+    include_stop_str_in_output: bool = False
+    truncate_prompt_tokens: int | None = None
     max_retries: int = 2
     token_healing: bool = False
     distortion: bool = False
@@ -133,7 +139,7 @@ class SamplingParams:
     def __post_init__(self) -> None:
         for name in _NORMALIZED:
             object.__setattr__(self, name, normalized_option(name, getattr(self, name)))
-        _check_int("max_tokens", self.max_tokens, 1, MAX_MAX_TOKENS)
+        _check_int("max_tokens", self.max_tokens, 0, MAX_MAX_TOKENS)
         _check_int("min_tokens", self.min_tokens, 0, self.max_tokens)
         _check_strings("stop", self.stop)
         _check_strings("stop_regex", self.stop_regex)
@@ -163,6 +169,8 @@ class SamplingParams:
             raise ParameterError(
                 "best_of", self.best_of, "expected 1 with n > 1, or with temperature 0, where all candidates are equal"
             )
+        if self.truncate_prompt_tokens is not None:
+            _check_int("truncate_prompt_tokens", self.truncate_prompt_tokens, 1, MAX_MAX_TOKENS)
         _check_int("max_retries", self.max_retries, 0, MAX_RETRIES)
         for name in ("logprobs", "prompt_logprobs"):
             if getattr(self, name) is not None:
@@ -179,7 +187,7 @@ class SamplingParams:
             _check_int("max_thought_tokens", self.max_thought_tokens, 0, MAX_MAX_TOKENS)
             if not self.thought_marks:
                 raise ParameterError("max_thought_tokens", self.max_thought_tokens, "allowed only with thought_marks")
-        for name in ("ignore_eos", "token_healing", "distortion", "shows_special"):
+        for name in ("ignore_eos", "include_stop_str_in_output", "token_healing", "distortion", "shows_special"):
             if not isinstance(getattr(self, name), bool):
                 raise ParameterError(name, getattr(self, name), "expected true or false")
 

@@ -39,7 +39,7 @@ from rtlang.engine.planning.step_cost import StepCost, size_of
 from rtlang.engine.preparation import MAX_WORK, Compiling, Preparation
 from rtlang.engine.requests.credit import Credit
 from rtlang.engine.requests.detokenizer import IncrementalDetokenizer
-from rtlang.engine.requests.output_processor import advance
+from rtlang.engine.requests.output_processor import advance, end_of_scoring
 from rtlang.engine.requests.program_account import ProgramAccount
 from rtlang.engine.requests.request import Request, RequestOutput, RequestSpec, RequestStatus
 from rtlang.engine.requests.request_checks import check_request
@@ -192,12 +192,14 @@ class Engine:
         """
         tokenizer, model = self._runner.tokenizer, self._runner.model_config
         params, num_prompt_tokens = spec.params, len(spec.prompt_ids)
+        if not params.max_tokens:
+            spec = replace(spec, score_only=True)
         if params.x_fault is not None and not self._injects_faults:
             raise ParameterError(
                 "x_fault", params.x_fault, "expected None: the runtime was started without fault_injection"
             )
         check_request(self._runner, spec)
-        compiled = spec.constraint if spec.constraint is not None else limited_text(params)
+        compiled = spec.constraint if spec.constraint is not None or spec.score_only else limited_text(params)
         is_compiled = compiled is not None or params.stop_regex
         if is_compiled and spec.principal.limits.compile_seconds_per_minute is not None:
             self._compiler.quota.check(spec.principal)
@@ -412,6 +414,10 @@ class Engine:
         self._unreported.append(RequestOutput(request, finish_reason=reason, error=error))
 
     def _queue(self, request: Request) -> None:
+        if request.spec.score_only and not request.num_target_tokens:  # a prompt of one token: nothing is computed
+            self._end(request)
+            self._unreported.append(RequestOutput(request, finish_reason=end_of_scoring(request)))
+            return
         request.enter(RequestStatus.WAITING)
         self.scheduler.add(request)
 

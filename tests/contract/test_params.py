@@ -17,7 +17,7 @@ from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import SamplingParams, Usage, sampling_params
 
 REFUSED: list[tuple[str, Any]] = [
-    ("max_tokens", 0),
+    ("max_tokens", -1),
     ("max_tokens", 1.5),
     ("max_tokens", True),
     ("max_tokens", 1 << 30),
@@ -55,6 +55,10 @@ REFUSED: list[tuple[str, Any]] = [
     ("logprobs", -1),
     ("prompt_logprobs", 1.0),
     ("ignore_eos", 1),
+    ("include_stop_str_in_output", 1),
+    ("truncate_prompt_tokens", 0),
+    ("truncate_prompt_tokens", -1),
+    ("truncate_prompt_tokens", True),
     ("token_healing", "yes"),
     ("distortion", 1),
     ("max_retries", -1),

@@ -104,6 +104,11 @@ class StopSearch:
         self._num_chars = 0
         self._moves_left = _FIRST_MOVES
 
+    @property
+    def num_chars(self) -> int:
+        """The number of characters that were read: after a stop, up to the character that made it certain."""
+        return self._num_chars
+
     def skip(self, text: str) -> None:
         """Read text in which no stop begins or ends, but which patterns may look back at."""
         for character in text:

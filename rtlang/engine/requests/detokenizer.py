@@ -33,7 +33,7 @@ class IncrementalDetokenizer:
         self._tokenizer = tokenizer
         self._decoder = tokenizer.decoder(shows_special=shows_special)
         self._bytes_of = tokenizer.named_bytes if shows_special else tokenizer.token_bytes
-        self._strings = params.stop
+        self._strings, self._includes_stop = params.stop, params.include_stop_str_in_output
         self._search: StopSearch | None = None
         if params.stop or patterns:
             self._search = StopSearch(params.stop, patterns)
@@ -101,10 +101,12 @@ class IncrementalDetokenizer:
         if stop is None and is_whole:
             stop = search.finish()
         if stop is None:
-            return self._show(len(self._text) if is_whole else search.open_from), None
-        self._text = self._text[: stop.offset]
-        self._cut_tokens()
-        return self._show(stop.offset), stop
+            return self._show(len(self._text) if is_whole or self._includes_stop else search.open_from), None
+        end = search.num_chars if self._includes_stop else stop.offset
+        if end < len(self._text):
+            self._text = self._text[:end]
+            self._cut_tokens()
+        return self._show(end), stop
 
     def _show(self, end: int) -> str:
         shown = self._text[self._num_shown : end]

@@ -24,6 +24,11 @@ def num_remaining(request: Request) -> int:
     return request.max_tokens - request.num_output_tokens
 
 
+def end_of_scoring(request: Request) -> FinishReason:
+    """Why a request ends that generates nothing."""
+    return FinishReason.STOP if request.spec.params.max_tokens else FinishReason.LENGTH
+
+
 def take_session(request: Request, session: ConstraintSession) -> None:
     """Give a request the session of its constraint, or of the limit of its thought."""
     request.session = session
@@ -64,7 +69,7 @@ def advance(request: Request, row: Row, result: SampledRow, work: WorkLimit) -> 
         request.take_given_logprobs()
     if request.spec.score_only:
         if request.num_computed_tokens - request.pending.num_computed_tokens >= request.num_target_tokens:
-            yield request.given_end or RequestOutput(request, finish_reason=FinishReason.STOP)
+            yield request.given_end or RequestOutput(request, finish_reason=end_of_scoring(request))
         return
     draft = row.draft_token_ids
     for index, sampled in enumerate(result.tokens):
@@ -138,7 +143,7 @@ def _append(request: Request, token_id: int, logprob: TokenLogprob | None) -> Re
             # Replaced by a completion path: the log-probability is known only if the token is among the reported top entries.
             logprob = TokenLogprob(token_id, dict(logprob.top).get(token_id, float("-inf")), logprob.top)
     elif token_id in request.stop_ids and request.num_output_tokens >= request.spec.params.min_tokens:
-        return _end(request, FinishReason.STOP, None if token_id in request.eos_ids else token_id)
+        return _end_at_token(request, token_id, logprob)
     request.token_ids.append(token_id)
     if logprob is not None:
         request.results.logprobs.append(logprob)
@@ -159,6 +164,19 @@ def _append(request: Request, token_id: int, logprob: TokenLogprob | None) -> Re
             raise BudgetError(request.max_tokens, None)
         return _end(request, FinishReason.LENGTH, None, text, (token_id,))
     return RequestOutput(request, text, (token_id,))
+
+
+def _end_at_token(request: Request, token_id: int, logprob: TokenLogprob | None) -> RequestOutput:
+    """End a free text at a stop token or an end token of the model."""
+    if token_id in request.eos_ids:
+        return _end(request, FinishReason.STOP, None)
+    if not request.spec.params.include_stop_str_in_output:
+        return _end(request, FinishReason.STOP, token_id)
+    request.token_ids.append(token_id)
+    if logprob is not None:
+        request.results.logprobs.append(logprob)
+    text, _ = request.output_text.push(token_id, may_stop=False)
+    return _end(request, FinishReason.STOP, token_id, text, (token_id,))
 
 
 def _end(

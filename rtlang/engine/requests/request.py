@@ -336,8 +336,8 @@ class Request:
     @property
     def match_limit(self) -> int:
         """Maximum number of tokens taken from the cache; the rest must be computed for their logits."""
-        index = self.next_score
-        return min(len(self.token_ids), index if index is not None else len(self.token_ids)) - 1
+        index, end = self.next_score, len(self.token_ids) - self.spec.score_only
+        return min(end, index if index is not None else end) - 1
 
     @property
     def needs_history(self) -> bool:

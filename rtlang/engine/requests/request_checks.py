@@ -27,6 +27,14 @@ def check_request(runner: Runner, spec: RequestSpec) -> None:
         for token_id in ids:
             if token_id >= model.vocab_size:
                 raise ParameterError(name, token_id, f"expected a token id below {model.vocab_size}")
+    if params.include_stop_str_in_output and spec.constraint is not None:
+        raise ParameterError(
+            "include_stop_str_in_output",
+            True,
+            "allowed only without a constraint, whose text ends before the stop",
+        )
+    if spec.given_ids and not params.max_tokens:
+        raise ParameterError("continue_from", spec.given_ids[0], "expected no tokens where max_tokens = 0")
     limit = principal.limits.max_prompt_tokens
     if limit is not None and len(token_ids) > limit:
         raise RequestError(f"the prompt has {len(token_ids)} tokens; max_prompt_tokens = {limit} of {principal.name}")
@@ -37,8 +45,7 @@ def check_request(runner: Runner, spec: RequestSpec) -> None:
         raise RequestError(
             f"the prompt contains token {max(token_ids)}; the model's vocabulary has {model.vocab_size} tokens"
         )
-    reports_prompt = spec.score_from is not None and not spec.score_only
-    if reports_prompt and params.prompt_logprobs is not None:
+    if spec.score_from is not None and params.prompt_logprobs is not None:
         num_logprobs = len(token_ids) * (params.prompt_logprobs + 1)
         if num_logprobs > MAX_PROMPT_LOGPROBS:
             allowed = f"expected at most {MAX_PROMPT_LOGPROBS} log-probabilities, not {num_logprobs} of {len(token_ids)} tokens"

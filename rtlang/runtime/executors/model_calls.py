@@ -215,6 +215,8 @@ class ModelCalls:
         work.prompt = self._prompt(before)
         if work.healing is not None:
             work.prompt = work.prompt[:-1]
+        if node.params.truncate_prompt_tokens is not None:
+            work.prompt = work.prompt[-node.params.truncate_prompt_tokens :]
         self._start_in_turns(
             work, [partial(self._start_choice, work, each) for each in range(num_texts) if each not in held]
         )

@@ -27,6 +27,8 @@ from rtlang.runtime.texts.token_sequence import TokenSequence, append_text
 
 MANY_PARTS = 500
 """A text of more parts is put together beside the engine thread, whatever they are."""
+TRUNCATED_LENGTHS = 16
+"""A sequence of which generations see only the end may have as many times the tokens that the model takes."""
 TOKEN_US = 0.05
 """Of a token that is given as such."""
 _TOKEN_BYTES = 40  # an integer and its place in a tuple
@@ -49,7 +51,7 @@ class TextNodes:
             self._slices.do(SMALL_WORK_US + len(node.parts), work, end, WorkKind.TOKENIZE)
             return
         parts = known_parts(node, self._table)
-        work = partial(_encoded, node, before, parts, self._host)
+        work = partial(_encoded, node, before, parts, self._host, _longest(self._table, self._host))
         self._slices.do(price_of_text(parts, before), work, end, WorkKind.TOKENIZE)
 
     def _end(self, node: Text, encoded: TokenSequence | Exception) -> None:
@@ -74,18 +76,25 @@ def known_parts(node: Text, table: NodeTable) -> tuple[KnownPart, ...]:
 
 def _encoded_many(node: Text, before: TokenSequence, table: NodeTable, host: Host) -> TokenSequence:
     """`_encoded` on another thread: what it reads of the table is there until the graph ends."""
-    return _encoded(node, before, known_parts(node, table), host)
+    return _encoded(node, before, known_parts(node, table), host, _longest(table, host))
 
 
-def _encoded(node: Text, before: TokenSequence, parts: Sequence[KnownPart], host: Host) -> TokenSequence:
-    """Append a text to a sequence; reserves the memory of what is new.
+def _longest(table: NodeTable, host: Host) -> int:
+    """The tokens that a sequence may have."""
+    return host.max_model_len * (TRUNCATED_LENGTHS if table.truncates else 1)
+
+
+def _encoded(
+    node: Text, before: TokenSequence, parts: Sequence[KnownPart], host: Host, max_tokens: int
+) -> TokenSequence:
+    """Append a text to a sequence of at most `max_tokens` tokens; reserves the memory of what is new.
 
     Raises:
         RtlangError: as `append_text`; ContextLengthError for a value whose text alone is too long; ValueMemoryError.
     """
-    texts = with_texts(parts, host.max_model_len * host.tokenizer.longest_token, host.max_model_len)
+    texts = with_texts(parts, max_tokens * host.tokenizer.longest_token, max_tokens)
     tokenizer, is_constant = host.tokenizer, node.marks.is_constant
-    after = append_text(before, texts, tokenizer, {}, str, host.max_model_len, is_constant=is_constant)
+    after = append_text(before, texts, tokenizer, {}, str, max_tokens, is_constant=is_constant)
     host.reserve(new_bytes(after))
     return after
 

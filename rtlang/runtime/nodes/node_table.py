@@ -43,6 +43,7 @@ from rtlang.contract.request_graph import (
     Ref,
     Select,
     Text,
+    all_nodes,
     choices_of,
     name_of,
     num_requests,
@@ -156,6 +157,7 @@ class NodeTable:
         uses: which nodes that have not ended use which.
         waits: the actions.
         work_ahead: the estimated work of the nodes that have not begun.
+        truncates: whether a generation sees only the end of its sequence, so that sequences may be longer than the model takes.
     """
 
     def __init__(self, inputs: Mapping[str, str] = NO_INPUTS, *, generations_last: bool = False) -> None:
@@ -168,7 +170,7 @@ class NodeTable:
         self.errors: dict[int, RtlangError] = {}
         self.lost_choices: set[tuple[int, int]] = set()
         self.uses, self.waits = Uses(), Waits(generations_last=generations_last)
-        self.work_ahead = NodeWork()
+        self.work_ahead, self.truncates = NodeWork(), False
         self._works: dict[int, NodeWork] = {}  # of nodes that have not begun
 
     # -- transitions
@@ -177,6 +179,7 @@ class NodeTable:
         """A node was added, after the nodes that it refers to."""
         self.nodes[node.node_id] = node
         self.uses.add(node)
+        self.truncates = self.truncates or any(map(_truncates, all_nodes((node,))))
         work = node_work(node, self.inputs)
         if any(work):
             self._works[node.node_id] = work
@@ -356,6 +359,10 @@ class NodeTable:
         for index, total in enumerate(self.work_ahead):
             assert math.isclose(total, sum(work[index] for work in self._works.values()), abs_tol=1e-6)
         self.waits.check(self._is_open)
+
+
+def _truncates(node: Node) -> bool:
+    return isinstance(node, Generate) and node.params.truncate_prompt_tokens is not None
 
 
 def named_values(nodes: Mapping[int, Node], found: Mapping[tuple[int, int], Any]) -> dict[str, Any]:

@@ -129,7 +129,7 @@ def read_chat(
         texts,
         end="open" if continues else "prompt",
         template_options=template_options.read_template_options(given, thought.template_variables),
-        max_tokens=None if texts is None else texts.info.max_model_len,
+        max_tokens=None if texts is None or "truncate_prompt_tokens" in given else texts.info.max_model_len,
     )
     plan = tools.plan_reply(
         asked,

@@ -41,7 +41,6 @@ class CompletionRequest:
     Attributes:
         echo: whether the text begins with the prompt.
         num_logprobs: how many of the most likely tokens to list; None for no log-probabilities.
-        wants_text: False with max_tokens = 0: the generated token, without which nothing would be computed, is left out.
         returns_ids: whether choices list the ids of their tokens and of the prompt.
     """
 
@@ -52,7 +51,6 @@ class CompletionRequest:
     includes_usage: bool
     echo: bool
     num_logprobs: int | None
-    wants_text: bool
     returns_ids: bool
 
 
@@ -73,12 +71,14 @@ def read_completion(body: Mapping[str, Any]) -> CompletionRequest:
         raise ParameterError("best_of", best_of, "with n > 1, only the same number is supported")
     params = sampling.read_sampling(
         given,
-        max(1, max_tokens),
+        max_tokens,
         n=n,
         best_of=1 if best_of == n else best_of,
         logprobs=num_logprobs,
         prompt_logprobs=num_logprobs if echo else None,
     )
+    if echo and params.truncate_prompt_tokens is not None:
+        raise ParameterError("truncate_prompt_tokens", params.truncate_prompt_tokens, "allowed only without echo")
     form = structured.read_structured(given)
     nodes: list[Node] = []
     for i, prompt in enumerate(prompts):
@@ -98,7 +98,6 @@ def read_completion(body: Mapping[str, Any]) -> CompletionRequest:
         includes_usage,
         echo,
         num_logprobs,
-        max_tokens > 0,
         read_bool(given, "return_token_ids"),
     )
 
@@ -185,7 +184,7 @@ class CompletionWriter:
     def chunks(self, event: Event) -> Iterator[dict[str, Any]]:
         """The chunks of a stream for one event; `last_chunks` follow the final event."""
         if isinstance(event, TextDelta):
-            if not self._request.wants_text or self._request.echo:
+            if self._request.echo:
                 return  # an echo begins with the log-probabilities of the prompt, which the end of the node tells
             index = self._index(event.node_id, event.choice)
             self._shown[index] += len(event.text)
@@ -201,7 +200,7 @@ class CompletionWriter:
     def text_event(self, event: TextDelta) -> str | None:
         """The server-sent events of `chunks` at a fifth of the cost; None, and nothing is noted, if only `chunks` can make them."""
         request = self._request
-        if event.logprobs or request.echo or not request.wants_text:
+        if event.logprobs or request.echo:
             return None
         index, text, ids = self._index(event.node_id, event.choice), event.text, ""
         if request.returns_ids:
@@ -232,7 +231,7 @@ class CompletionWriter:
         for choice, completion in enumerate(event.completions):
             index = self._index(event.node_id, choice)
             prompt = event.node_id // 2
-            text = completion.text[self._shown[index] :] if self._request.wants_text else ""
+            text = completion.text[self._shown[index] :]
             parts: list[dict[str, Any]] = []
             if self._request.echo:
                 text = self._texts[prompt] + text
@@ -240,10 +239,11 @@ class CompletionWriter:
                     first = self._first_ids[prompt] if self._first_ids else None
                     parts.append(self._logprobs_of(index).take(event.prompt_logprobs, first))
             rest = self._rest(index, completion)
-            if rest is not None and self._request.wants_text:
+            if rest is not None:
                 parts.append(self._logprobs_of(index, self._echoed(prompt)).take(rest))
-            ids = completion.token_ids[self._num_ids_shown[index] or 0 :] if self._request.wants_text else ()
-            yield _choice(index, text, _joined(parts), self._reason(completion)) | self._ids(index, ids)
+            ids = completion.token_ids[self._num_ids_shown[index] or 0 :]
+            reason = finish_reason(completion.finish_reason)
+            yield _choice(index, text, _joined(parts), reason) | self._ids(index, ids)
 
     def _ids(self, index: int, token_ids: Sequence[int]) -> dict[str, Any]:
         """The ids of the next tokens of a choice, with its first ones those of the prompt."""
@@ -253,9 +253,6 @@ class CompletionWriter:
         self._num_ids_shown[index] = (shown or 0) + len(token_ids)
         prompt = {"prompt_token_ids": list(self._prompt_ids[index // self._request.n])} if shown is None else {}
         return prompt | {"token_ids": list(token_ids)}
-
-    def _reason(self, completion: Completion) -> str:
-        return finish_reason(completion.finish_reason) if self._request.wants_text else "length"
 
     def _echoed(self, prompt: int) -> int:
         return len(self._texts[prompt]) if self._request.echo else 0

@@ -34,6 +34,8 @@ SAME_NAME = (
     "top_k",
     "min_p",
     "ignore_eos",
+    "include_stop_str_in_output",
+    "truncate_prompt_tokens",
     "json_style",
     *SALTS,
 )

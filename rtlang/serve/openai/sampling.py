@@ -22,13 +22,14 @@ SAME_NAME = (
     "min_tokens",
     "stop_token_ids",
     "ignore_eos",
+    "include_stop_str_in_output",
+    "truncate_prompt_tokens",
 )
 FIELDS = frozenset((*SAME_NAME, "seed", "logit_bias", "max_tokens", "priority"))
 """The fields that `read_sampling`, `read_max_tokens` and `read_priority` read."""
 FIXED: dict[str, tuple[Any, ...]] = {
     "skip_special_tokens": (True,),
     "spaces_between_special_tokens": (True,),
-    "include_stop_str_in_output": (False,),
     "use_beam_search": (False,),
     "length_penalty": (1.0, 1),
     "early_stopping": (False,),

@@ -100,8 +100,10 @@ def test_an_echo_puts_the_prompt_and_its_log_probabilities_in_front() -> None:
 
 def test_without_new_tokens_only_the_prompt_is_scored() -> None:
     request = read_completion({"prompt": "pq", "echo": True, "logprobs": 1, "max_tokens": 0})
+    (generate,) = (node for node in request.asked.graph.nodes if isinstance(node, Generate))
+    assert generate.params.max_tokens == 0
     (choice,) = parsed(
-        writer(request, texts=["pq"], first_ids=[112]).response([finished(1, "x", prompt=(token("q"),))])
+        writer(request, texts=["pq"], first_ids=[112]).response([finished(1, "", prompt=(token("q"),))])
     ).choices
     assert (choice.text, choice.finish_reason) == ("pq", "length")
     assert choice.logprobs is not None
@@ -193,7 +195,7 @@ def test_what_is_not_supported_is_refused_by_name(body: dict[str, Any], field: s
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"return_token_ids": True}, {"echo": True}, {"logprobs": 1}, {"max_tokens": 0}], ids=str
+    "options", [{}, {"return_token_ids": True}, {"echo": True}, {"logprobs": 1}], ids=str
 )
 def test_events_packed_at_once_are_those_of_the_chunks(options: dict[str, Any]) -> None:
     dice = random.Random(4)
