@@ -217,7 +217,9 @@ class Recorder:
         scoring = (
             unconditional_likelihood_normalized if method.requires_unconditional_logprobs else token_length_normalized
         )
-        (recorded,) = _record(self.inner.copy(), exprs.select(name, choices, method=engine_method(scoring) or ""))
+        scored_by = engine_method(scoring)
+        assert scored_by is not None
+        (recorded,) = _record(self.inner.copy(), exprs.select(name, choices, method=scored_by))
         self.execution.appended(needs_of(recorded.text))
         scores = meta_info.scores_of(self.execution.real(recorded.meta), choices, token_text)
         if scores is None:

@@ -120,7 +120,7 @@ def output_type(
             or any output type of the `outlines` package.
         schema: a pydantic model, dataclass, TypedDict, other type, or a JSON schema as a mapping or as JSON text.
         regex: a pattern, as text or compiled, that must match the whole text.
-        choices: strings, numbers or an Enum class; the value is the chosen item.
+        choices: strings, numbers, an Enum class or a `Literal`; the value is the chosen item.
         grammar: a Lark or GBNF grammar as text, a path to one (.gbnf and .ebnf select the notation), or the name of a grammar of the
             library.
     Each may also be an output type, such as the functions of `rtlang.lang.output_types.forms` return.
@@ -161,8 +161,10 @@ def choice_type(items: Any, field: str = "choices") -> tuple[tuple[str, ...], Ou
         by_text = {_choice_text(member, field): member for member in items}
         texts, output_type = _choices(by_text, len(items), items, field)
         return texts, replace(output_type, python_type=items)
+    if typing.get_origin(items) is typing.Literal:
+        items = typing.get_args(items)
     if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
-        raise ParameterError(field, items, "expected a list of strings or numbers, or an Enum class")
+        raise ParameterError(field, items, "expected a list of strings or numbers, an Enum class or a Literal")
     listed = list(items)
     return _choices({_choice_text(item, field): item for item in listed}, len(listed), listed, field)
 

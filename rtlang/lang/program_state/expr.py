@@ -391,13 +391,23 @@ def _tool_calls(tools: Any, tool_choice: Any, parallel: Any, type: Any, *, has_r
     return tool_calls(tools, tool_choice, parallel, has_reasoned=has_reasoned)
 
 
-def select(
-    name: str | None, choices: Iterable[object], *, method: SelectMethod | str = SelectMethod.TOKEN_LENGTH_NORMALIZED
-) -> Expr:
+Method = (
+    SelectMethod
+    | Literal[
+        "token_length_normalized",
+        "greedy_token_selection",
+        "unconditional_likelihood_normalized",
+        "full_likelihood",
+    ]
+)
+"""How `select` compares choices."""
+
+
+def select(name: str | None, choices: Any, *, method: Method = SelectMethod.TOKEN_LENGTH_NORMALIZED) -> Expr:
     """Append the most likely of `choices`; `s.meta(name)` has the probabilities of all.
 
     Args:
-        choices: strings or numbers, or an Enum class; the value is the chosen item.
+        choices: strings or numbers, an Enum class, or a `Literal`; the value is the chosen item.
         method: a `SelectMethod` or its name.
     Raises:
         ParameterError: a choice or the method is invalid; names it, the generation and the line.

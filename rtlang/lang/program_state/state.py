@@ -19,6 +19,14 @@ from rtlang.lang.lazy_values.values import Value, real, user_location
 from rtlang.lang.output_types.tools import message_start
 from rtlang.lang.program_state import expr as exprs
 from rtlang.lang.program_state.expr import Expr, as_expr
+from rtlang.lang.program_state.generation_methods import (
+    DEFAULT_METHOD,
+    ForksGenMethod,
+    ForksSelectCall,
+    GenMethod,
+    SelectCall,
+    typed_gen,
+)
 from rtlang.lang.program_state.state_record import OpenedScope, StateRecord
 from rtlang.lang.program_state.variables import messages_of, view
 
@@ -42,6 +50,37 @@ class State:
         else:
             self._record.record(as_expr(item, "the appended value"))
         return self
+
+    @property
+    def gen(self) -> GenMethod:
+        """Append a generation and return its value: `invoice = s.gen("invoice", Invoice, max_tokens=200)`.
+
+        The call is `gen(name, type, **options)`, with the keywords of `rt.gen`. The value is lazy, as `s[name]` is, and has the type of
+        the generation for type checkers: `str` without a type. With `n` it is a list. In an `async def` program await it with
+        `await rt.value(...)`.
+
+        Raises:
+            ParameterError: the second argument is no type; also as `rt.gen`.
+        """
+        return self._gen
+
+    def _gen(self, name: Any = None, type: Any = None, **options: Any) -> Any:
+        return self._generated(typed_gen(name, type, options), is_list=options.get("n") is not None)
+
+    @property
+    def select(self) -> SelectCall:
+        """Append a choice and return it, lazily: `label = s.select("label", ["good", "bad"])`. Arguments are those of `rt.select`."""
+        return self._select
+
+    def _select(self, name: Any, choices: Any, *, method: Any = DEFAULT_METHOD) -> Any:
+        return self._generated(exprs.select(name, choices, method=method))
+
+    def _generated(self, generation: Expr, *, is_list: bool = False) -> Any:
+        """Append a generation; returns its value, in a list even if `n` is 1 where `is_list`."""
+        self._record.check_growing()
+        self._record.record(generation)
+        value = view(self._record.last, "value", "last")
+        return [value] if is_list and not isinstance(value, list) else value
 
     def system(self, *, tools: Iterable[Any] | None = None, template: TemplateOptions | None = None) -> RoleBlock:
         """`with s.system():` everything appended inside is one system message. `tools`, `template`: as for `rt.system`."""
@@ -267,6 +306,24 @@ class Forks:
         for state, each in zip(self._states, items, strict=True):
             state += each
         return self
+
+    @property
+    def gen(self) -> ForksGenMethod:
+        """Append a generation to all states and return the list of its values; see `State.gen`."""
+        return self._gen
+
+    def _gen(self, name: Any = None, type: Any = None, **options: Any) -> Any:
+        generation = typed_gen(name, type, options)
+        return [state._generated(generation, is_list=options.get("n") is not None) for state in self._states]
+
+    @property
+    def select(self) -> ForksSelectCall:
+        """Append a choice to all states and return the list of the chosen items; see `State.select`."""
+        return self._select
+
+    def _select(self, name: Any, choices: Any, *, method: Any = DEFAULT_METHOD) -> Any:
+        choice = exprs.select(name, choices, method=method)
+        return [state._generated(choice) for state in self._states]
 
     def join(self) -> None:
         """Make each variable of the forks a list on the parent, in fork order, with None for forks without it.
