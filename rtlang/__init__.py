@@ -119,6 +119,7 @@ if TYPE_CHECKING:
     from rtlang.lang.program_state.expr import tool as tool
     from rtlang.lang.program_state.expr import user as user
     from rtlang.lang.program_state.forcing import value as value
+    from rtlang.lang.program_state.messages import messages as messages
     from rtlang.lang.program_state.state import Forks as Forks
     from rtlang.lang.program_state.state import State as State
     from rtlang.lang.recordings.meta import Meta as Meta
@@ -148,6 +149,7 @@ _MODULES = {
     "rtlang.contract.request_graph": "RequestGraph",
     "rtlang.lang.lazy_values.composing": "format join length",
     "rtlang.lang.program_state.forcing": "value",
+    "rtlang.lang.program_state.messages": "messages",
     "rtlang.lang.recordings.meta": "Meta",
     "rtlang.lang.partials.distortion": "Distortion",
     "rtlang.lang.decorator": "program",

@@ -248,6 +248,11 @@ class _Rehearsal:
         """See `Target.abilities`. Without another target nothing runs, whatever the options are."""
         return ALL_ABILITIES if self._target is None else abilities_of(self._target)
 
+    @property
+    def model_identity(self) -> str | None:
+        """That of the other target: a history has the same tokens."""
+        return getattr(self._target, "model_identity", None)
+
     def submit(
         self,
         graph: RequestGraph,

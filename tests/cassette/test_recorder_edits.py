@@ -10,7 +10,6 @@ import pytest
 
 import rtlang as rt
 
-
 NUM_SWITCHES = 3
 """One in each row. They are decided again, which computes nothing."""
 

@@ -90,9 +90,14 @@ class RoleEnd:
 
 @dataclass(frozen=True, slots=True)
 class TokenIds:
-    """Tokens of the model, appended as they are. At the start of a sequence no start token is put before them."""
+    """Tokens of the model, appended as they are. At the start of a sequence no start token is put before them.
+
+    Attributes:
+        text: their text, where the program knows it; for reading only, it is not sent with the graph.
+    """
 
     ids: tuple[int, ...]
+    text: str = field(default="", compare=False, repr=False)
 
 
 Part = str | Ref | Arg | RoleStart | RoleEnd | TokenIds

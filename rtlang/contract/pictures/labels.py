@@ -214,7 +214,7 @@ def _of_part(part: Part, names: Mapping[int, str]) -> str:
         case RoleStart() | RoleEnd():
             return " "
         case TokenIds():
-            return f"[{len(part.ids)} tokens]"
+            return part.text or f"[{len(part.ids)} tokens]"
         case _:
             return of_operand(part, names)
 

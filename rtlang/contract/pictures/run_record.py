@@ -244,7 +244,8 @@ def _of_parts(
             case Arg():
                 yield NodeSpan("missing", "{" + part.name + "}", node_id)
             case TokenIds():
-                yield NodeSpan("missing", f"[{len(part.ids)} tokens]", node_id)
+                kind, shown = ("text", part.text) if part.text else ("missing", f"[{len(part.ids)} tokens]")
+                yield NodeSpan(kind, shown, node_id)
 
 
 def _generated(node_id: int, choice: int, names: Mapping[int, str], record: RunRecord) -> NodeSpan:

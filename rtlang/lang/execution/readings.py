@@ -15,8 +15,10 @@ from rtlang.contract.errors import TraceError
 from rtlang.contract.events import NodeFinished
 from rtlang.contract.graph.node_paths import first_of
 from rtlang.contract.pictures.run_record import RunRecord
-from rtlang.contract.request_graph import Generate, Node, Part, Ref, Select, Text, choices_of, name_of
+from rtlang.contract.request_graph import Generate, Node, Part, Ref, Select, Text, TokenIds, choices_of, name_of
+from rtlang.lang.execution.histories import history_of
 from rtlang.lang.program_state.forcing import deep_real
+from rtlang.lang.program_state.history import History
 from rtlang.lang.program_state.state_record import StateRecord
 from rtlang.lang.program_state.variables import Reading, Variable, generated, messages_of, view, without_cancelled
 from rtlang.lang.sessions.session import Session
@@ -54,6 +56,9 @@ class StateReadings(Protocol):
     def messages(self) -> list[dict[str, str]]:
         """The chat messages of the sequence, up to the first missing text."""
 
+    def history(self) -> History:
+        """The sequence, for another run to go on from."""
+
     def record(self) -> RunRecord:
         """The record from which pictures of the whole run are drawn; empty in the snapshot of a fork."""
 
@@ -88,11 +93,16 @@ class RunReadings:
         return [*(deep_real(view(each, "value", name)) for each in earlier), self.read(name, "value")]
 
     def whole_text(self) -> str:
-        return "".join(
-            part if isinstance(part, str) else self._recording.text_of(part.node_id, part.choice)
-            for part in self._parts()
-            if isinstance(part, (str, Ref))
-        )
+        texts: list[str] = []
+        for part in self._parts():
+            match part:
+                case str():
+                    texts.append(part)
+                case Ref():
+                    texts.append(self._recording.text_of(part.node_id, part.choice))
+                case TokenIds():
+                    texts.append(part.text)
+        return "".join(texts)
 
     def messages(self) -> list[dict[str, str]]:
         return messages_of(self._parts(), self._recording.text_of)
@@ -111,7 +121,12 @@ class RunReadings:
             self.messages(),
             self.whole_text(),
             tuple(tuple(each.saved() for each in forks) for forks in self.forks),
+            self.history().saved(),
         )
+
+    def history(self) -> History:
+        """See `StateReadings`."""
+        return history_of(self._session, self._state)
 
     def record(self) -> RunRecord:
         """See `StateReadings`."""
@@ -221,6 +236,7 @@ class SavedReadings:
     chat: list[dict[str, str]]
     text: str
     forks: tuple[tuple[SavedReadings, ...], ...]
+    sequence: History
     run: RunRecord | None = None
 
     def read(self, key: str | int, which: Reading) -> Any:
@@ -241,6 +257,9 @@ class SavedReadings:
 
     def messages(self) -> list[dict[str, str]]:
         return [dict(message) for message in self.chat]
+
+    def history(self) -> History:
+        return self.sequence
 
     def record(self) -> RunRecord:
         return RunRecord() if self.run is None else self.run

@@ -12,6 +12,7 @@ from rtlang.contract.request_graph import RequestGraph
 from rtlang.lang.execution.readings import StateReadings, WholeRunReadings
 from rtlang.lang.lazy_values.static_types import AnyValue, R_co
 from rtlang.lang.program_state.forcing import deep_real
+from rtlang.lang.program_state.history import History
 from rtlang.lang.program_state.state_record import StateRecord
 from rtlang.lang.program_state.variables import Reading
 from rtlang.lang.recordings.recording import Break
@@ -82,6 +83,10 @@ class StateResult:
     def tree(self, key: str | int) -> Any:
         """The parse tree of a text generated under a Lark grammar, a `lark.Tree`, or a list of them. Raises as reading its value."""
         return self._read(key, "tree")
+
+    def _rt_history(self) -> History:
+        """The sequence, for `rt.messages` and `rt.fit`."""
+        return self._source.history()
 
     def _read(self, key: str | int, which: Reading) -> Any:
         return self._source.read(key, which)

@@ -76,6 +76,7 @@ class Recorded(Expr):
     """A function that records on a `StateRecord`."""
 
     record: Callable[[Any], None]
+    called: str = "rt.text(...)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,8 @@ def described(expr: Expr) -> str:
             return described(next(each for each in expr.items if not isinstance(each, Pieces)))
         case Pieces((TokenIds(),)):
             return "rt.tokens(...)"
+        case Recorded():
+            return expr.called
         case _:
             return "rt.text(...)"
 
@@ -159,18 +162,29 @@ def as_expr(item: object, where: str) -> Expr:
     raise TraceError(f"{where} is {hint}. Expected strings, numbers, generated values or expressions", user_location())
 
 
-def _content(function: str, pieces: Iterable[object]) -> tuple[Expr, ...]:
+def content_of(pieces: Iterable[object], where: Callable[[int], str]) -> tuple[Expr, ...]:
+    """The expressions of a content; texts that follow each other are one.
+
+    Args:
+        where: the place of a piece, by its number from 1, for messages.
+    Raises:
+        TraceError: as `as_expr`.
+    """
     content: list[Expr] = []
     for number, piece in enumerate(pieces, 1):
         if type(piece) is str and content and type(before := content[-1]) is Pieces:
             content[-1] = Pieces((*before.pieces, piece))
             continue
-        for expr in _items(as_expr(piece, f"argument {number} of {function}()")):
+        for expr in _items(as_expr(piece, where(number))):
             if isinstance(expr, Pieces) and content and isinstance(content[-1], Pieces):
                 content[-1] = Pieces(content[-1].pieces + expr.pieces)
             else:
                 content.append(expr)
     return tuple(content)
+
+
+def _content(function: str, pieces: Iterable[object]) -> tuple[Expr, ...]:
+    return content_of(pieces, lambda number: f"argument {number} of {function}()")
 
 
 Order = Literal["written", "free"]
@@ -268,7 +282,12 @@ def tool(*pieces: object) -> Expr:
     Raises:
         TraceError: as for `text`; also, an argument is not JSON data.
     """
-    return _role("tool", tuple(_as_json(piece) for piece in pieces))
+    return _role("tool", tool_content(pieces))
+
+
+def tool_content(pieces: Iterable[object]) -> tuple[object, ...]:
+    """The pieces of a tool's result as text. Raises as `tool`."""
+    return tuple(_as_json(piece) for piece in pieces)
 
 
 def _as_json(piece: object) -> object:

@@ -6,7 +6,7 @@ sequence, and a fork starts a new one at the same node.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rtlang.compiler.context import Pieces
 from rtlang.contract.errors import TraceError
@@ -59,6 +59,20 @@ class NodeSequence:
         """
         self._check_role(start)
         self.append([start, *parts, RoleEnd()], free)
+
+    def append_pieces(self, pieces: Sequence[Sequence[Part]]) -> None:
+        """Append text that stays divided into these pieces, each a node.
+
+        Raises:
+            TraceError: as `append_message`, for the first message among them.
+        """
+        first = next((part for piece in pieces for part in piece if isinstance(part, RoleStart)), None)
+        if first is not None:
+            self._check_role(first)
+        for number, piece in enumerate(pieces):
+            if number:
+                self.keep_head()
+            self.append(piece)
 
     def open_role(self, start: RoleStart) -> int | None:
         """Start a chat message; returns the previous end, for `close_role` and `drop_role`.

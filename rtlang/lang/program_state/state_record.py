@@ -396,7 +396,8 @@ class StateRecord:
             if head is None:
                 return []
             found = sequence.parts(start, end=head)
-            return [part for part in found if not isinstance(part, (RoleStart, RoleEnd, TokenIds))]
+            texts = (part.text if isinstance(part, TokenIds) else part for part in found)
+            return [part for part in texts if part and not isinstance(part, (RoleStart, RoleEnd))]
 
         now = parts()
         if not any(recording.nodes.is_control(part) for part in now):

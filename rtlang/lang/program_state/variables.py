@@ -188,7 +188,8 @@ def messages_of(parts: Sequence[Part], text_of: Callable[[int, int], str]) -> li
                 if is_inside:
                     messages[-1]["content"] += part if isinstance(part, str) else text_of(part.node_id, part.choice)
             case TokenIds():
-                pass
+                if is_inside:
+                    messages[-1]["content"] += part.text
             case _:
                 raise TraceError("an input of a graph has no text while the graph is being recorded", user_location())
     return messages

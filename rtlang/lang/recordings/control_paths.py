@@ -37,6 +37,13 @@ def path_parts(
         nodes: the nodes outside of the blocks.
         finished: the final event of a node.
     """
+    return [part for piece in path_pieces(control, nodes, finished) for part in piece]
+
+
+def path_pieces(
+    control: Switch | Repeat, nodes: Mapping[int, Node], finished: Callable[[int], NodeFinished]
+) -> list[Sequence[Part]]:
+    """`path_parts`, divided by the nodes that added them."""
     return _Path(nodes, finished).of(control)
 
 
@@ -44,38 +51,38 @@ class _Path:
     def __init__(self, nodes: Mapping[int, Node], finished: Callable[[int], NodeFinished]) -> None:
         self._nodes, self._finished = dict(nodes), finished
 
-    def of(self, control: Node) -> list[Part]:
+    def of(self, control: Node) -> list[Sequence[Part]]:
         if isinstance(control, Switch):
             block = chosen_block(control, self._value(control.on))
             assert block is not None
             return self._block(placed(block, control.node_id, control.parent), control.parent)
         assert isinstance(control, Repeat)
-        parts: list[Part] = []
+        pieces: list[Sequence[Part]] = []
         entry = control.parent
         for iteration in range(control.at_most):
             offset = iteration * control.stride
             block = placed(control.body, control.node_id, entry, offset, iteration)
-            parts += self._block(block, entry)
+            pieces += self._block(block, entry)
             if self._value(placed_until(control, offset)):
                 break
             entry = entry if block.end is None else block.end
-        return parts
+        return pieces
 
-    def _block(self, block: Block, entry: int | None) -> list[Part]:
+    def _block(self, block: Block, entry: int | None) -> list[Sequence[Part]]:
         self._nodes.update((node.node_id, node) for node in block.nodes)
-        found: list[Sequence[Part]] = []
+        found: list[Sequence[Sequence[Part]]] = []
         at = entry if block.end is None else block.end
         while at is not None and at != entry:
             node = self._nodes[at]
             match node:
                 case Text():
-                    found.append([self._part(part) for part in node.parts])
+                    found.append([[self._part(part) for part in node.parts]])
                 case Switch() | Repeat():
                     found.append(self.of(node))
                 case _:
-                    found.append((Ref(at),))
+                    found.append([(Ref(at),)])
             at = parent_of(node)
-        return [part for parts in reversed(found) for part in parts]
+        return [piece for pieces in reversed(found) for piece in pieces]
 
     def _part(self, part: Part) -> Part:
         if isinstance(part, (str, RoleStart, RoleEnd, Arg, TokenIds)):

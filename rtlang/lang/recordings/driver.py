@@ -7,6 +7,7 @@ from typing import Protocol
 
 from rtlang.contract.errors import RtlangError, TraceError
 from rtlang.contract.events import NodeFinished
+from rtlang.contract.service.target import Target
 from rtlang.lang.lazy_values.values import user_location
 
 Outcome = NodeFinished | RtlangError
@@ -18,6 +19,10 @@ class Driver(Protocol):
     @property
     def is_async(self) -> bool:
         """Whether the body is a coroutine, which must await instead of block."""
+
+    @property
+    def target(self) -> Target | None:
+        """The runtime; None ahead of time."""
 
     @property
     def tool_format(self) -> str | None:
@@ -50,6 +55,10 @@ class AheadOfTime:
     @property
     def is_async(self) -> bool:
         return self._is_async
+
+    @property
+    def target(self) -> None:
+        return None
 
     @property
     def tool_format(self) -> str | None:

@@ -77,7 +77,7 @@ class Session:
         self.outputs = checked_outputs(options.outputs)
         self._compilation = RunCompilation(self.recording, self.passes, self.outputs, share_of)
         self._copies = EventCopies(keeps_text=on_event is not None and "merge" in self.passes)
-        self._target = target
+        self.target = target
         self._on_event, self._on_end, self._on_wait, self._on_overload = on_event, on_end, on_wait, on_overload
         self._outcomes: dict[int, Outcome] = {}
         self._started = time.monotonic()
@@ -137,7 +137,7 @@ class Session:
     @property
     def tool_format(self) -> str | None:
         """See `Target.tool_format`."""
-        return self._target.tool_format
+        return self.target.tool_format
 
     def outcome(self, node_id: int) -> Outcome | None:
         """The outcome of a node, or None; if the graph has ended, nodes without an outcome of their own share its error."""
@@ -266,7 +266,7 @@ class Session:
                         self._run.close()
                 elif graph.nodes:
                     options = replace(self._options, is_open=not is_last)
-                    self._run = self._target.submit(graph, self._listen, options=options)
+                    self._run = self.target.submit(graph, self._listen, options=options)
                 elif is_last:
                     self._end(GraphFinished(0, {}, Usage()))
             except OverloadError:

@@ -194,9 +194,7 @@ def test_what_is_not_supported_is_refused_by_name(body: dict[str, Any], field: s
     assert caught.value.field == field
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"return_token_ids": True}, {"echo": True}, {"logprobs": 1}], ids=str
-)
+@pytest.mark.parametrize("options", [{}, {"return_token_ids": True}, {"echo": True}, {"logprobs": 1}], ids=str)
 def test_events_packed_at_once_are_those_of_the_chunks(options: dict[str, Any]) -> None:
     dice = random.Random(4)
     request = read_completion({"prompt": [[1], [2, 3]], "n": 2, "stream": True} | options)
