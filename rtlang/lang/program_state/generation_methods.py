@@ -51,6 +51,8 @@ class GenOptions(TypedDict, total=False):
     logprobs: int | None
     prompt_logprobs: int | None
     ignore_eos: bool | None
+    include_stop_str_in_output: bool | None
+    truncate_prompt_tokens: int | None
     max_retries: int | None
     token_healing: bool | None
     distortion: bool | None

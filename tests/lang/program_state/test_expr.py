@@ -178,7 +178,7 @@ def test_options_become_sampling_params(options: dict[str, Any], expected: dict[
 @pytest.mark.parametrize(
     ("options", "field"),
     [
-        ({"max_tokens": 0}, "max_tokens"),
+        ({"max_tokens": -1}, "max_tokens"),
         ({"max_tokens": "5"}, "max_tokens"),
         ({"temperature": -1}, "temperature"),
         ({"temperature": float("nan")}, "temperature"),
