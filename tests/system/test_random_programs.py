@@ -13,7 +13,7 @@ import rtlang as rt
 from rtlang.compiler.pipeline import PASSES
 from rtlang.serve.server import running_server
 from tests.support.long_tests import sized
-from tests.support.programs.random_programs import performed, random_program
+from tests.support.programs.random_programs import edited, performed, random_program
 
 NUM_PROGRAMS = sized(300, usual=20)
 PROGRAMS = [random_program(seed) for seed in range(NUM_PROGRAMS)]
@@ -31,8 +31,8 @@ def expected(runtime: rt.Runtime) -> list[Any]:
     return outcomes(runtime, is_eager=True)
 
 
-def outcomes(runtime: rt.Target, *, is_eager: bool = False, **options: Any) -> list[Any]:
-    inputs = [{"operations": operations, "is_eager": is_eager} for operations in PROGRAMS]
+def outcomes(runtime: rt.Target, *, is_eager: bool = False, programs: Any = PROGRAMS, **options: Any) -> list[Any]:
+    inputs = [{"operations": operations, "is_eager": is_eager} for operations in programs]
     return [outcome(result) for result in performed.run_batch(inputs, runtime=runtime, **options)]
 
 
@@ -90,6 +90,17 @@ def test_recordings_give_what_was_recorded(runtime: rt.Runtime, expected: list[A
         assert recorder.num_recorded == 0
     with rt.replay(path) as replay:
         assert differences(outcomes(replay), expected) == []
+
+
+def test_edited_programs_over_a_recording_give_what_they_give_without(runtime: rt.Runtime, tmp_path: Path) -> None:
+    changed = [edited(operations, seed) for seed, operations in enumerate(PROGRAMS)]
+    fresh = outcomes(runtime, is_eager=True, programs=changed)
+    with rt.record(tmp_path / "programs.cassette", runtime) as recorder:
+        outcomes(recorder)
+        num_first = recorder.num_recorded
+        assert differences(outcomes(recorder, programs=changed), fresh) == []
+        assert recorder.num_replayed > num_first // 4
+        assert recorder.num_recorded < 2 * num_first
 
 
 def test_recordings_of_a_server_are_not_sent_again(runtime: rt.Runtime, expected: list[Any], tmp_path: Path) -> None:

@@ -104,6 +104,14 @@ class Generate:
 
 
 @dataclass(frozen=True)
+class Again:
+    """Generate one name several times, in a loop of Python."""
+
+    kind: str
+    times: int
+
+
+@dataclass(frozen=True)
 class Choose:
     method: str
 
@@ -191,6 +199,21 @@ def random_program(seed: int, *, depth: int = 3, breaks: bool = True) -> Operati
     return tuple(_operation(random, depth, breaks) for _ in range(random.randint(1, 6)))
 
 
+def edited(operations: Operations, seed: int) -> Operations:
+    """A program with one of its operations replaced or left out, or with one more."""
+    random = Random(seed)
+    at = random.randrange(len(operations))
+    new = _operation(random, 1, True)
+    return random.choice(
+        [
+            (*operations[:at], new, *operations[at:]),
+            (*operations[:at], *operations[at + 1 :]),
+            (*operations[:at], new, *operations[at + 1 :]),
+            (*operations, new),
+        ]
+    )
+
+
 def _leaf(random: Random, breaks: bool) -> Any:
     index = random.randrange(8)
     makers: list[Callable[[], Any]] = [
@@ -198,6 +221,7 @@ def _leaf(random: Random, breaks: bool) -> Any:
         lambda: Write(random.choice(TEXTS)),
         lambda: Generate(random.choice(list(KINDS)), 1, random.random() < 0.85),
         lambda: Generate("text", random.randint(2, 3)),
+        lambda: Again(random.choice(("text", "sampled", "integer")), random.randint(2, 3)),
         lambda: Choose(random.choice([str(method) for method in rt.SelectMethod])),
         lambda: Quote(index),
         lambda: Compute(random.choice(list(FUNCTIONS)), index),
@@ -289,6 +313,12 @@ class Performer:
                 s += text
             case Generate(kind, n, is_named):
                 self._generate(s, kind, n, is_named)
+            case Again(kind, times):
+                name = self._fresh()
+                for _ in range(times):
+                    s += rt.text("& ", rt.gen(name, **KINDS[kind]))
+                    self._know(s.text(name))
+                s += rt.text(*s.all(name))
             case Choose(method):
                 name = self._fresh()
                 s += rt.text("> ", rt.select(name, CHOICES, method=method))
