@@ -29,7 +29,9 @@ _ORDINAL = re.compile(r"#\d+")
 
 def segment(name: str) -> str:
     """A name as one segment of a path; characters with a meaning in paths are escaped with a percent sign."""
-    return name if name.isidentifier() else _SPECIAL.sub(lambda found: f"%{ord(found[0]):02X}", name)
+    if name.isidentifier() or _SPECIAL.search(name) is None:  # nearly all are
+        return name
+    return _SPECIAL.sub(lambda found: f"%{ord(found[0]):02X}", name)
 
 
 def joined(prefix: str, last: str) -> str:
