@@ -1,7 +1,7 @@
 """Merges nodes that must give the same result: same parent, same content, and no randomness of their own.
 
 Whole subgraphs merge, because the children of merged nodes have the same parent again. A generation merges if it is greedy or has a seed of
-its own; a call of the client's function never does.
+its own, and no functions of the client; a call of the client's function never does.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from rtlang.compiler.nodes import changed
 from rtlang.compiler.rewriting import renamed, renamed_block, with_blocks
+from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import (
     Apply,
     Block,
@@ -100,12 +101,17 @@ def _merged_blocks(node: Switch | Repeat) -> Node:
     return with_blocks(node, change)
 
 
+def _is_exact(params: SamplingParams) -> bool:
+    """Whether equal generations give equal texts. Logits processors may have a state, and need not be hashable."""
+    return (params.temperature == 0 or params.seed is not None) and not params.logits_processors
+
+
 def _key(node: Node) -> Key | None:
     """Equal for siblings with equal results; None if a node equals no other."""
     match node:
         case Text():
             return ("text", node.parts)
-        case Generate() if node.params.temperature == 0 or node.params.seed is not None:
+        case Generate() if _is_exact(node.params):
             return ("generate", node.params, node.constraint)
         case Select():
             return ("select", node.choices, node.method)

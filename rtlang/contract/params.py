@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -21,6 +21,7 @@ __all__ = ["Constraint", "ConstraintKind", "FinishReason", "SamplingParams", "Se
 
 MAX_N = 128
 MAX_LOGPROBS = 100
+MAX_PROCESSORS = 32
 MAX_STOPS = 32
 MAX_STOP_CHARS = 16_384
 """Characters of all stop strings of a generation together."""
@@ -35,7 +36,7 @@ MAX_DEADLINE_S = 1e9
 MAX_CREDIT = (1 << 53) - 1
 MAX_RESERVED_TOKENS = 1024
 _NORMALIZED = frozenset(
-    ("stop", "stop_token_ids", "stop_regex", "logit_bias", "thought_marks")
+    ("stop", "stop_token_ids", "stop_regex", "logit_bias", "thought_marks", "logits_processors")
 )  # options accepted in several forms
 
 
@@ -56,6 +57,9 @@ class SelectMethod(StrEnum):
     UNCONDITIONAL_LIKELIHOOD_NORMALIZED = "unconditional_likelihood_normalized"  # minus the likelihood without prompt
     FULL_LIKELIHOOD = "full_likelihood"  # summed log-probability
 
+
+LogitsProcessor = Callable[[list[int], Any], Any]
+"""A function of the tokens generated so far and of a `torch.Tensor` of logits, [vocab_size], that returns logits of the same shape."""
 
 FAULT = re.compile(r"(raise|nan|memory|exit)(?::([0-9]{1,7}))?")
 """The form of `SamplingParams.x_fault`."""
@@ -92,6 +96,10 @@ class SamplingParams:
             stop pattern certain, or with the stop token, but never with the model's end tokens. Not together with a constraint.
         truncate_prompt_tokens: the model sees only this many tokens at the end of the sequence before the generation. The sequence keeps
             all of them, for what follows; None: all.
+        logits_processors: functions that change the logits of each generated token, in this order: `function(token_ids, logits)` gets the
+            list of the tokens generated so far and the logits, float32 [vocab_size], which it may change in place, and returns the new
+            ones. They come before penalties, bias and masks, and tokens of such a text are not drafted. Functions cannot leave their
+            process, nor be recorded.
         max_retries: number of times an invalid value is generated again, if its constraint has keywords that masks do not enforce (at
             temperature 1 if the temperature is 0, which would repeat the same text). Such text is streamed only once it is valid.
         token_healing: take back the last token of the text before the generation; the first generated token begins with its characters,
@@ -127,6 +135,7 @@ class SamplingParams:
     ignore_eos: bool = False
     include_stop_str_in_output: bool = False
     truncate_prompt_tokens: int | None = None
+    logits_processors: tuple[LogitsProcessor, ...] = ()
     max_retries: int = 2
     token_healing: bool = False
     distortion: bool = False
@@ -171,6 +180,11 @@ class SamplingParams:
             )
         if self.truncate_prompt_tokens is not None:
             _check_int("truncate_prompt_tokens", self.truncate_prompt_tokens, 1, MAX_MAX_TOKENS)
+        processors: object = self.logits_processors
+        if not isinstance(processors, tuple) or len(processors) > MAX_PROCESSORS or not all(map(callable, processors)):
+            raise ParameterError(
+                "logits_processors", processors, f"expected a list of at most {MAX_PROCESSORS} functions"
+            )
         _check_int("max_retries", self.max_retries, 0, MAX_RETRIES)
         for name in ("logprobs", "prompt_logprobs"):
             if getattr(self, name) is not None:
@@ -192,7 +206,17 @@ class SamplingParams:
                 raise ParameterError(name, getattr(self, name), "expected true or false")
 
     def to_plain(self) -> dict[str, Any]:
-        """The fields that differ from their defaults, as lists and scalars."""
+        """The fields that differ from their defaults, as lists and scalars.
+
+        Raises:
+            ParameterError: there are logits_processors, which have no plain form.
+        """
+        if self.logits_processors:
+            raise ParameterError(
+                "logits_processors",
+                self.logits_processors[0],
+                "functions run only in a runtime of this process, without a journal or a recording",
+            )
         plain: dict[str, Any] = {}
         for field in fields(self):
             value = getattr(self, field.name)

@@ -323,7 +323,7 @@ class DeviceRunner:
             scores: tuple[TokenLogprob, ...] = tuple(found[start:stop])
             start = stop
             if all(item.logprob == item.logprob for item in scores):  # NaN if any logit was NaN or +inf
-                outputs[index] = SampledRow(output.tokens, scores, output.is_finite)
+                outputs[index] = output._replace(scores=scores)
             else:
                 outputs[index] = SampledRow((), (), False)
         return StepOutput(flight.step.step_id, tuple(outputs))

@@ -23,7 +23,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.step import Row, SampledRow, SampledToken, Step, StepOutput
+from rtlang.contract.step import Row, Step, StepOutput
 from rtlang.model import system_resources
 from rtlang.model.batch import Batch
 from rtlang.model.decoders.native_decoder import Decoder
@@ -35,7 +35,7 @@ from rtlang.model.parallel.messages import MessageKind, release_of, step_of, ste
 from rtlang.model.parallel.rank_pages import RankPages
 from rtlang.model.parallel.ranks import Ranks
 from rtlang.model.runner import PageMemory
-from rtlang.model.sampler import gather_samples, sample_tokens, sampled_rows, token_logprobs
+from rtlang.model.sampler import Sample, gather_samples, sample_tokens, sampled_rows, token_logprobs
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang_grammars.machine.export import Walk
 
@@ -61,7 +61,7 @@ class HostFlight:
     batch: Batch
     logits: Tensor | None
     scores: dict[int, tuple[TokenLogprob, ...] | None]
-    samples: list[SampledToken | None] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
 
 
 class HostRunner:
@@ -206,7 +206,8 @@ class HostRunner:
         for index, scores in flight.scores.items():
             output = outputs[index]
             is_finite = output.is_finite and scores is not None
-            outputs[index] = SampledRow(output.tokens if is_finite else (), scores or (), is_finite)
+            tokens = output.tokens if is_finite else ()
+            outputs[index] = output._replace(tokens=tokens, scores=scores or (), is_finite=is_finite)
         return StepOutput(flight.step.step_id, tuple(outputs))
 
     def _score(self, step: Step, batch: Batch, states: Tensor) -> dict[int, tuple[TokenLogprob, ...] | None]:

@@ -1,8 +1,8 @@
-"""Samples tokens from logits: penalties, bias, bans, masks, log-probabilities, and scores of given tokens.
+"""Samples tokens from logits: processors, penalties, bias, bans, masks, log-probabilities, and scores of given tokens.
 
-Rows without penalty, bias or ban are sampled from the model's logits in one fused pass. The logits of other rows are copied to float32,
-modified, and sampled the same way. Log-probabilities always refer to the unmodified logits. A row whose logits are not finite is reported
-as such and does not affect other rows.
+Rows without processor, penalty, bias or ban are sampled from the model's logits in one fused pass. The logits of other rows are copied to
+float32, modified, and sampled the same way. Log-probabilities always refer to the unmodified logits. A row whose logits are not finite is
+reported as such and does not affect other rows.
 """
 
 from __future__ import annotations
@@ -15,9 +15,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.step import Row, SampledRow, SampledToken
 from rtlang_kernels import ops
+
+Sample = SampledToken | ParameterError | None
+"""A sampled token, or the error of a logits processor; None if the logits were not finite."""
 
 
 def sampled_rows(rows: Sequence[Row]) -> list[Row]:
@@ -25,8 +29,8 @@ def sampled_rows(rows: Sequence[Row]) -> list[Row]:
     return [row.sampled_after(index) for row in rows for index in range(row.num_sampled)]
 
 
-def gather_samples(rows: Sequence[Row], samples: Sequence[SampledToken | None]) -> list[SampledRow]:
-    """The results of a step's rows, of one sample for each row of `sampled_rows`; None where the logits were not finite."""
+def gather_samples(rows: Sequence[Row], samples: Sequence[Sample]) -> list[SampledRow]:
+    """The results of a step's rows, of one sample for each row of `sampled_rows`."""
     outputs: list[SampledRow] = []
     start = 0
     for row in rows:
@@ -34,15 +38,17 @@ def gather_samples(rows: Sequence[Row], samples: Sequence[SampledToken | None]) 
         start += len(own)
         tokens: list[SampledToken] = []
         for sample in own:
-            if sample is None:
+            if not isinstance(sample, SampledToken):
                 break
             tokens.append(sample)
-        outputs.append(SampledRow(tuple(tokens), (), not own or own[0] is not None))
+        first = own[0] if own else None
+        error = first if isinstance(first, ParameterError) else None
+        outputs.append(SampledRow(tuple(tokens), (), not own or bool(tokens), error))
     return outputs
 
 
-def sample_tokens(logits: Tensor, rows: Sequence[Row], bitmask: NDArray[np.int32] | None) -> list[SampledToken | None]:
-    """Sample one token per row; None for a row whose logits are not finite.
+def sample_tokens(logits: Tensor, rows: Sequence[Row], bitmask: NDArray[np.int32] | None) -> list[Sample]:
+    """Sample one token per row.
 
     Args:
         logits: [len(rows), vocab_size] float32 or bfloat16; not modified.
@@ -52,12 +58,13 @@ def sample_tokens(logits: Tensor, rows: Sequence[Row], bitmask: NDArray[np.int32
         ValueError: a mask row is out of range.
     """
     changed = [index for index, row in enumerate(rows) if changes_logits(row)]
+    errors: dict[int, ParameterError] = {}
     if not changed:
         token_ids, is_finite = _sample(logits, rows, bitmask)
     else:
         plain = [index for index in range(len(rows)) if index not in set(changed)]
         token_ids, is_finite = [0] * len(rows), [True] * len(rows)
-        for indices, part in ((plain, logits[plain]), (changed, _changed_logits(logits, rows, changed))):
+        for indices, part in ((plain, logits[plain]), (changed, _changed_logits(logits, rows, changed, errors))):
             if indices:
                 sampled, finite = _sample(part, [rows[index] for index in indices], bitmask)
                 for index, token_id, good in zip(indices, sampled, finite, strict=True):
@@ -76,7 +83,7 @@ def sample_tokens(logits: Tensor, rows: Sequence[Row], bitmask: NDArray[np.int32
             distortion(logits[index], row, bitmask) if row.params.distortion else None,
         )
         if is_finite[index]
-        else None
+        else errors.get(index)
         for index, row in enumerate(rows)
     ]
 
@@ -111,6 +118,7 @@ def changes_logits(row: Row) -> bool:
     params = row.params
     return bool(
         row.banned_token_ids
+        or params.logits_processors
         or params.logit_bias
         or params.repetition_penalty != 1.0
         or params.presence_penalty
@@ -128,11 +136,41 @@ def bias_arrays(
     return np.array(ids, dtype=np.int64), np.array(values, dtype=np.float32)
 
 
-def _changed_logits(logits: Tensor, rows: Sequence[Row], indices: list[int]) -> Tensor:
-    """float32 copies of some rows with penalties, then bias, then bans applied: [len(indices), vocab_size]."""
+def process_logits(row: Row, line: Tensor) -> ParameterError | None:
+    """Let the processors of a row replace its logits, float32 [vocab_size], in place.
+
+    Returns:
+        The error of a processor that raises or returns something else; then the logits are NaN, so that nothing is sampled.
+    """
+    for processor in row.params.logits_processors:
+        try:
+            found = processor(list(row.output_token_ids), line)
+            if not isinstance(found, Tensor) or found.shape != line.shape:
+                shown = f"shape {list(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
+                raise TypeError(f"it returned {shown}, expected the logits, a tensor of shape {list(line.shape)}")
+            if found is not line:
+                line.copy_(found)
+        except Exception as cause:  # of a function of the user
+            line.fill_(torch.nan)
+            error = ParameterError("logits_processors", processor, f"{type(cause).__name__}: {cause}")
+            error.__cause__ = cause
+            return error
+    return None
+
+
+def _changed_logits(
+    logits: Tensor, rows: Sequence[Row], indices: list[int], errors: dict[int, ParameterError]
+) -> Tensor:
+    """float32 copies of some rows with processors, then penalties, then bias, then bans applied: [len(indices), vocab_size].
+
+    Args:
+        errors: receives those of processors, by row.
+    """
     changed = logits[indices].float()
     for line, index in zip(changed, indices, strict=True):
         row, params = rows[index], rows[index].params
+        if params.logits_processors and (error := process_logits(row, line)) is not None:
+            errors[index] = error
         ops.apply_penalties(
             line,
             prompt_token_ids=row.prompt_token_ids,

@@ -59,6 +59,8 @@ REFUSED: list[tuple[str, Any]] = [
     ("truncate_prompt_tokens", 0),
     ("truncate_prompt_tokens", -1),
     ("truncate_prompt_tokens", True),
+    ("logits_processors", (1,)),
+    ("logits_processors", (print,) * 33),
     ("token_healing", "yes"),
     ("distortion", 1),
     ("max_retries", -1),

@@ -11,9 +11,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.step import Row
-from rtlang.model.sampler import sample_tokens, token_logprobs
+from rtlang.contract.step import Row, SampledToken
+from rtlang.model.sampler import gather_samples, sample_tokens, token_logprobs
 
 VOCAB = 70
 
@@ -190,6 +191,41 @@ def test_a_row_that_is_not_finite_fails_alone() -> None:
     for index in (0, 2, 4):
         assert draws[index].token_id == expected[index].token_id
         assert draws[index].logprob is not None
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_processors_get_float32_logits_and_the_output_and_leave_other_rows_alone(dtype: torch.dtype) -> None:
+    logits = random_logits(4, 6, dtype)
+    untouched = logits.clone()
+    seen: list[tuple[list[int], torch.Tensor]] = []
+
+    def note(token_ids: list[int], line: torch.Tensor) -> torch.Tensor:
+        seen.append((token_ids, line.clone()))
+        token_ids.append(-1)  # a list of its own
+        return line
+
+    def flip(token_ids: list[int], line: torch.Tensor) -> torch.Tensor:
+        assert token_ids == [3, 5]
+        return -line
+
+    flipped = make_row(SamplingParams(logits_processors=(note, flip)), output_token_ids=[3, 5])
+    failing = make_row(SamplingParams(logits_processors=(flip, lambda ids, line: line[1:])), output_token_ids=[3, 5])
+    rows = [make_row(), flipped, failing, make_row(SamplingParams(logit_bias={2: 99.0}))]
+    first, second, third, fourth = sample_tokens(logits, rows, None)
+    assert isinstance(first, SampledToken)
+    assert isinstance(second, SampledToken)
+    assert first.token_id == int(untouched[0].argmax())
+    assert second.token_id == int(untouched[1].argmin())
+    assert isinstance(third, ParameterError)
+    assert isinstance(fourth, SampledToken)
+    assert fourth.token_id == 2
+    torch.testing.assert_close(logits, untouched)
+    ((token_ids, line),) = seen
+    assert token_ids == [3, 5, -1]
+    torch.testing.assert_close(line, untouched[1].float())
+    found = gather_samples(rows, [first, second, third, fourth])
+    assert [each.is_finite for each in found] == [True, True, False, True]
+    assert [each.error for each in found] == [None, None, third, None]
 
 
 def test_a_row_with_nothing_allowed_is_not_finite() -> None:

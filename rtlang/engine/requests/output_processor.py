@@ -59,9 +59,12 @@ def advance(request: Request, row: Row, result: SampledRow, work: WorkLimit) -> 
     one with which the constraint has more work than `work` allows: it becomes `request.late`, and `advance_late` takes it.
 
     Raises:
+        ParameterError: one of the logits processors failed.
         NumericsError: the logits are not finite, or no token is allowed.
         RtlangError: raised by the constraint or a stop regex.
     """
+    if result.error is not None:
+        raise result.error
     if not result.is_finite:
         raise NumericsError(f"the logits of token {len(request.token_ids)} are not finite, or no token is allowed")
     if result.scores:

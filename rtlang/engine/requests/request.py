@@ -342,7 +342,8 @@ class Request:
     @property
     def needs_history(self) -> bool:
         params = self.spec.params
-        return bool(params.presence_penalty or params.frequency_penalty or params.repetition_penalty != 1.0)
+        has_penalty = params.presence_penalty or params.frequency_penalty or params.repetition_penalty != 1.0
+        return bool(has_penalty or params.logits_processors)
 
     def bans_after(self, num_more: int) -> tuple[int, ...]:
         """Tokens that must not be sampled after `num_more` further tokens: `first_banned_ids`, and those that would end the text before
@@ -361,9 +362,17 @@ class Request:
 
     @property
     def may_draft(self) -> bool:
-        """Whether its next tokens may be drafted: it needs a sample and no scores, and its masks are quick and alone decide the bans."""
+        """Whether its next tokens may be drafted: it needs a sample and no scores, and its masks are quick and alone decide the bans.
+
+        Logits processors may have a state, so they see each token of the text once, and no draft.
+        """
         session = self.session
-        if self.spec.score_only or self.next_score is not None or self.spec.params.x_fault is not None:
+        if (
+            self.spec.params.logits_processors
+            or self.spec.score_only
+            or self.next_score is not None
+            or self.spec.params.x_fault is not None
+        ):
             return False
         return session is None or (self.num_output_tokens >= self.spec.params.min_tokens and session.may_draft)
 

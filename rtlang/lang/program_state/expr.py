@@ -17,7 +17,14 @@ from typing import Any, Literal
 
 from rtlang.contract.errors import ParameterError, TraceError
 from rtlang.contract.graph.template_options import TemplateOptions
-from rtlang.contract.params import MAX_MAX_TOKENS, SamplingParams, SelectMethod, normalized_option, sampling_params
+from rtlang.contract.params import (
+    MAX_MAX_TOKENS,
+    LogitsProcessor,
+    SamplingParams,
+    SelectMethod,
+    normalized_option,
+    sampling_params,
+)
 from rtlang.contract.request_graph import ROLES, RoleStart, TokenIds
 from rtlang.contract.service.generation import token_ids_part
 from rtlang.lang.lazy_values import operations
@@ -341,6 +348,7 @@ def gen(
     ignore_eos: bool | None = None,
     include_stop_str_in_output: bool | None = None,
     truncate_prompt_tokens: int | None = None,
+    logits_processors: Iterable[LogitsProcessor] | None = None,
     max_retries: int | None = None,
     token_healing: bool | None = None,
     distortion: bool | None = None,
@@ -384,6 +392,7 @@ def gen(
         "ignore_eos": ignore_eos,
         "include_stop_str_in_output": include_stop_str_in_output,
         "truncate_prompt_tokens": truncate_prompt_tokens,
+        "logits_processors": logits_processors,
         "max_retries": max_retries,
         "token_healing": token_healing,
         "distortion": distortion,

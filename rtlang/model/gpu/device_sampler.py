@@ -1,12 +1,12 @@
 """Samples tokens on a device without waiting: the asynchronous counterpart of `sampler`.
 
-Penalties, bias and bans are applied to a float32 copy of the step's logits; all rows are then sampled together. Log-probabilities always
-refer to the unmodified logits.
+Processors, penalties, bias and bans are applied to a float32 copy of the step's logits; all rows are then sampled together.
+Log-probabilities always refer to the unmodified logits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,10 +14,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.step import Row, SampledToken
 from rtlang.model.gpu.accelerator import Accelerator, Fetched
-from rtlang.model.sampler import bias_arrays, changes_logits
+from rtlang.model.sampler import Sample, bias_arrays, changes_logits, process_logits
 from rtlang_kernels import ops
 from rtlang_kernels.contract.sampler_settings import checked_settings
 from rtlang_kernels.host.transfer import copy_to_device
@@ -38,14 +39,16 @@ class PendingSample:
     Attributes:
         token_ids: int64 [num_rows], on the device; 0 where the logits were not finite.
         reported: rows with log-probabilities, and the number of top entries of each.
+        errors: those of logits processors, by row.
     """
 
     token_ids: Tensor
     reported: tuple[tuple[int, int], ...]
     fetched: Fetched
+    errors: Mapping[int, ParameterError]
 
-    def wait(self) -> list[SampledToken | None]:
-        """Wait for the copy; returns the sample of each row, None where the logits were not finite."""
+    def wait(self) -> list[Sample]:
+        """Wait for the copy; returns the sample of each row."""
         token_ids, is_finite, *found = self.fetched.wait()
         logprob_of: dict[int, TokenLogprob] = {}
         if self.reported:
@@ -54,7 +57,7 @@ class PendingSample:
             found_logprobs = read_logprobs(sampled, counts, *found)
             logprob_of = dict(zip((row for row, _ in self.reported), found_logprobs, strict=True))
         return [
-            SampledToken(token_id, logprob_of.get(row)) if good else None
+            SampledToken(token_id, logprob_of.get(row)) if good else self.errors.get(row)
             for row, (token_id, good) in enumerate(zip(token_ids.tolist(), is_finite.tolist(), strict=True))
         ]
 
@@ -89,7 +92,8 @@ def launch_sampling(
     if masks is not None:
         staged = replace(staged, has_mask=True, bitmask=masks.table)
     changed = [index for index, row in enumerate(rows) if changes_logits(row)]
-    sampled_from = _changed_logits(logits, rows, changed) if changed else logits
+    errors: dict[int, ParameterError] = {}
+    sampled_from = _changed_logits(logits, rows, changed, errors) if changed else logits
     token_ids, is_finite = sampler.sample_staged(sampled_from, staged)
     results = [token_ids, is_finite]
     reported = tuple((index, item.logprobs) for index, item in enumerate(params) if item.logprobs is not None)
@@ -100,7 +104,7 @@ def launch_sampling(
             part, chosen = logits.index_select(0, where), token_ids.index_select(0, where)
         widest = min(max(count for _, count in reported), logits.shape[1])
         results += ops.logprobs(part, chosen, widest)
-    return PendingSample(token_ids, reported, accelerator.fetch(results))
+    return PendingSample(token_ids, reported, accelerator.fetch(results), errors)
 
 
 def launch_logprobs(
@@ -126,10 +130,15 @@ def read_logprobs(
     ]
 
 
-def _changed_logits(logits: Tensor, rows: Sequence[Row], indices: list[int]) -> Tensor:
-    """A float32 copy with penalties, then bias, then bans applied to some rows: [len(rows), vocab_size].
+def _changed_logits(
+    logits: Tensor, rows: Sequence[Row], indices: list[int], errors: dict[int, ParameterError]
+) -> Tensor:
+    """A float32 copy with processors, then penalties, then bias, then bans applied to some rows: [len(rows), vocab_size].
 
-    Each of the three takes one copy of small arrays and one launch, regardless of the number of rows.
+    Each of the last three takes one copy of small arrays and one launch, regardless of the number of rows.
+
+    Args:
+        errors: receives those of processors, by row.
     """
     from rtlang_kernels.triton.sampling.logits import Penalties, penalize_rows
 
@@ -139,6 +148,8 @@ def _changed_logits(logits: Tensor, rows: Sequence[Row], indices: list[int]) -> 
     biases: list[tuple[NDArray[np.int64], NDArray[np.float32]]] = []
     for index in indices:
         row, params = rows[index], rows[index].params
+        if params.logits_processors and (error := process_logits(row, changed[index])) is not None:
+            errors[index] = error
         prompt, output = (np.asarray(ids, dtype=np.int64) for ids in (row.prompt_token_ids, row.output_token_ids))
         lowered = params.repetition_penalty, params.presence_penalty, params.frequency_penalty
         if lowered != (1.0, 0.0, 0.0):
