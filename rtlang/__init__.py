@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from rtlang.lang.execution.stream import ValueEvent as ValueEvent
     from rtlang.lang.explain import Explanation as Explanation
     from rtlang.lang.explain import explain as explain
+    from rtlang.lang.fitting import fit as fit
     from rtlang.lang.lazy_values.composing import format as format
     from rtlang.lang.lazy_values.composing import join as join
     from rtlang.lang.lazy_values.composing import length as length
@@ -140,6 +141,7 @@ _MODULES = {
     "rtlang.lang.control": "best call first repeat switch vote",
     "rtlang.lang.explain": "Explanation explain",
     "rtlang.lang.best_of": "best_of",
+    "rtlang.lang.fitting": "fit",
     "rtlang.lang.program_state.expr": "Sampling assistant gen select system text tokens tool user",
     "rtlang.lang.output_types.form_values": "Tag",
     "rtlang.lang.output_types.forms": "Indentation ebnf either json_text lark repeated sequence tagged token",

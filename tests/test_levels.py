@@ -85,7 +85,7 @@ LEVELS: dict[str, list[str]] = {
         "recordings",
         "program_state sessions",
         "control views",
-        "best_of execution",
+        "best_of execution fitting",
         "pinning program",
         "decorator explain",
     ],

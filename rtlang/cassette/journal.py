@@ -15,11 +15,12 @@ from rtlang.cassette.recorder import DefaultWithin, identity_of, takes_known
 from rtlang.contract.errors import JournalError, RtlangError
 from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.graph.host_calls import checked_answer
-from rtlang.contract.request_graph import Generate, Node, RequestGraph, Text, all_nodes, last_id
+from rtlang.contract.request_graph import Generate, Node, Part, RequestGraph, Text, all_nodes, last_id
 from rtlang.contract.runs.known import Known, KnownOutcome
 from rtlang.contract.runs.run_ledger import node_with
 from rtlang.contract.runs.run_options import ALL_ABILITIES, DEFAULT_OPTIONS, Ability, RunOptions, abilities_of
 from rtlang.contract.service.target import ForwardedRun, GraphRun, Listener, Target
+from rtlang.contract.service.text_service import count_tokens
 from rtlang.contract.version import VERSION
 from rtlang.protocol.plain_values import value_from_wire, value_to_wire
 from rtlang.runtime.scripted_runtime import AskedNode, ModelFreeRuntime
@@ -88,6 +89,16 @@ class Journal(DefaultWithin):
         """See `Target.abilities`. The results of an earlier run are those of the file."""
         others = ALL_ABILITIES if self.runtime is None else abilities_of(self.runtime)
         return others - {Ability.KNOWN, Ability.CONTINUE}
+
+    @property
+    def model_identity(self) -> str | None:
+        """Of the model of the run, by which a sequence of an earlier run knows its tokens; None if it is not known yet."""
+        found = self._file.head.get("model") or (None if self.runtime is None else identity_of(self.runtime))
+        return found if isinstance(found, str) else None
+
+    def count_tokens(self, parts: Sequence[Part]) -> int:
+        """See `rtlang.contract.service.text_service.count_tokens`."""
+        return count_tokens(self.runtime, parts)
 
     def submit(self, graph: RequestGraph, listener: Listener, options: RunOptions = DEFAULT_OPTIONS) -> GraphRun:
         """See `Target.submit`.

@@ -21,10 +21,11 @@ from rtlang.cassette.resuming import ResumingRun
 from rtlang.contract.errors import CassetteError, ParameterError
 from rtlang.contract.events import Event, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.params import FinishReason
-from rtlang.contract.request_graph import Call, Node, RequestGraph, Text
+from rtlang.contract.request_graph import Call, Node, Part, RequestGraph, Text
 from rtlang.contract.runs.known import Known, KnownOutcome
 from rtlang.contract.runs.run_options import DEFAULT_OPTIONS, Ability, RunOptions, abilities_of
 from rtlang.contract.service.target import ForwardedRun, GraphRun, Listener, Target
+from rtlang.contract.service.text_service import count_tokens
 from rtlang.runtime.graph_run import LocalGraphRun
 from rtlang.runtime.scripted_runtime import ModelFreeRuntime
 
@@ -135,6 +136,15 @@ class Recorder(DefaultWithin):
     def abilities(self) -> frozenset[Ability]:
         """See `Target.abilities`."""
         return abilities_of(self._target) & {Ability.BUDGET, Ability.CACHE_SALT}
+
+    @property
+    def model_identity(self) -> str:
+        """That of the runtime, by which a sequence of an earlier run knows its tokens."""
+        return identity_of(self._target)
+
+    def count_tokens(self, parts: Sequence[Part]) -> int:
+        """See `rtlang.contract.service.text_service.count_tokens`."""
+        return count_tokens(self._target, parts)
 
     def submit(self, graph: RequestGraph, listener: Listener, options: RunOptions = DEFAULT_OPTIONS) -> RecordedRun:
         """See `Target.submit`.

@@ -14,13 +14,15 @@ import http.client
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from rtlang.client.address import PATH, server_address
 from rtlang.contract.errors import ConnectionLostError, RtlangError, rebuild
+from rtlang.contract.graph.template_options import TemplateOptions
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import Part, RoleEnd, RoleStart, TokenIds
 from rtlang.contract.runs.principal import check_cache_salt
 from rtlang.contract.service.cache_report import CacheExplanation
 from rtlang.contract.service.cache_service import PinGrant, checked_max_nodes, checked_ttl_s
@@ -34,7 +36,7 @@ _CODES = {"context_length_exceeded": "context_length"}
 
 
 class CacheRequests:
-    """The HTTP requests about the cache of one server.
+    """The HTTP requests about the cache and the tokens of one server.
 
     Args:
         url: as for `rtlang.connect`.
@@ -52,14 +54,16 @@ class CacheRequests:
     def move_to(self, url: str) -> None:
         """Ask another server from now on."""
         parts = urlsplit(server_address(url))
-        path = parts.path.removesuffix(PATH) + "/v1/cache"
+        path = parts.path.removesuffix(PATH)
         self.url = urlunsplit((_SCHEMES[parts.scheme], parts.netloc, path, "", ""))
 
     def explain(
         self, prompt: Prompt | None, token_ids: Iterable[int] | None, cache_salt: str | None
     ) -> CacheExplanation:
         """See `RemoteCache.explain`."""
-        return CacheExplanation.from_plain(self._send("POST", "/explain", _prompt(prompt, token_ids, cache_salt)))
+        return CacheExplanation.from_plain(
+            self._send("POST", "/v1/cache/explain", _prompt(prompt, token_ids, cache_salt))
+        )
 
     def pin(
         self,
@@ -74,24 +78,45 @@ class CacheRequests:
         if ttl_s is not None:
             body["ttl_s"] = checked_ttl_s(ttl_s)
         timeout_s = max(COMPUTE_TIMEOUT_S, self._timeout_s) if computes else self._timeout_s
-        return PinGrant.from_plain(self._send("POST", "/pins", body, timeout_s))
+        return PinGrant.from_plain(self._send("POST", "/v1/cache/pins", body, timeout_s))
 
     def pins(self) -> list[PinGrant]:
         """The pins of this principal."""
-        return [PinGrant.from_plain(each) for each in self._send("GET", "/pins")["pins"]]
+        return [PinGrant.from_plain(each) for each in self._send("GET", "/v1/cache/pins")["pins"]]
 
     def unpin(self, pin_id: str) -> bool:
         """End a pin; False if there is no such pin."""
-        return self._send("DELETE", f"/pins/{quote(pin_id, safe='')}", is_optional=True) is not None
+        return self._send("DELETE", f"/v1/cache/pins/{quote(pin_id, safe='')}", is_optional=True) is not None
 
     def is_kept(self, pin_id: str) -> bool:
         """Whether the pages of a pin are still kept."""
-        found = self._send("GET", f"/pins/{quote(pin_id, safe='')}", is_optional=True)
+        found = self._send("GET", f"/v1/cache/pins/{quote(pin_id, safe='')}", is_optional=True)
         return found is not None and bool(found["is_kept"])
 
     def tree(self, max_nodes: int) -> list[dict[str, Any]]:
         """See `RemoteCache.tree`."""
-        return list(self._send("GET", f"/tree?max_nodes={checked_max_nodes(max_nodes)}")["nodes"])
+        return list(self._send("GET", f"/v1/cache/tree?max_nodes={checked_max_nodes(max_nodes)}")["nodes"])
+
+    def count_tokens(self, parts: Sequence[Part]) -> int:
+        """See `RemoteRuntime.count_tokens`."""
+        text, messages, start = _texts(parts)
+        num_tokens = sum(len(part.ids) for part in parts if isinstance(part, TokenIds) and not part.text)
+        if text:
+            num_tokens += self._num_tokens({"prompt": text, "add_special_tokens": not messages})
+        if messages:
+            asks = isinstance(parts[-1], RoleStart) and parts[-1].role == "assistant"
+            body: dict[str, Any] = {"messages": messages[:-1] if asks else messages, "add_generation_prompt": asks}
+            if start is not None and start.tools is not None:
+                body["tools"] = json.loads(start.tools)
+            if start is not None and start.template_options is not None:
+                options = TemplateOptions.from_text(start.template_options)
+                body["chat_template_kwargs"] = dict(options.variables)
+                body |= {} if options.chat_template is None else {"chat_template": options.chat_template}
+            num_tokens += self._num_tokens(body)
+        return num_tokens
+
+    def _num_tokens(self, body: Mapping[str, Any]) -> int:
+        return int(self._send("POST", "/v1/tokenize", body)["count"])
 
     def _send(
         self, method: str, path: str, body: object = None, timeout_s: float | None = None, *, is_optional: bool = False
@@ -269,6 +294,29 @@ class AsyncRemoteCache:
     async def tree(self, max_nodes: int = 1000) -> list[dict[str, Any]]:
         """See `RemoteCache.tree`."""
         return await asyncio.to_thread(self._requests.tree, max_nodes)
+
+
+def _texts(parts: Sequence[Part]) -> tuple[str, list[dict[str, str]], RoleStart | None]:
+    """The text outside of messages, the messages, and the start of the first one."""
+    text, messages = "", []
+    start: RoleStart | None = None
+    is_inside = False
+    for part in parts:
+        match part:
+            case RoleStart():
+                messages.append({"role": part.role, "content": ""})
+                if part.role == "tool":
+                    messages[-1]["tool_call_id"] = f"call{len(messages)}"
+                is_inside, start = True, start or part
+            case RoleEnd():
+                is_inside = False
+            case str() | TokenIds():
+                more = part if isinstance(part, str) else part.text
+                if is_inside:
+                    messages[-1]["content"] += more
+                else:
+                    text += more
+    return text, messages, start
 
 
 def _prompt(prompt: Prompt | None, token_ids: Iterable[int] | None, cache_salt: str | None) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from rtlang.client.remote_run import Answer, RemoteGraphRun
 from rtlang.contract.errors import ConnectionLostError, RtlangError
 from rtlang.contract.params import Constraint, SamplingParams
 from rtlang.contract.pictures.page import table_fragment
-from rtlang.contract.request_graph import Node, RequestGraph
+from rtlang.contract.request_graph import Node, Part, RequestGraph
 from rtlang.contract.runs.known import ContinueFrom, Known
 from rtlang.contract.runs.run_options import DEFAULT_OPTIONS, Ability, RunOptions
 from rtlang.contract.service.generation import Generation, Prompt, generation_graph
@@ -210,6 +210,16 @@ class RemoteRuntime:
             self._flush()
         self._await(run.opening, run)
         return run
+
+    def count_tokens(self, parts: Sequence[Part]) -> int:
+        """The number of tokens of a sequence that begins with these parts of a text node, as the server counts their texts.
+
+        The whole text is tokenized, as `POST /tokenize` does, which may differ by a few tokens from the tokens that a model generated.
+
+        Raises:
+            ConnectionLostError: the server is not reachable. RtlangError: the chat template refuses the messages.
+        """
+        return self._cache_requests.count_tokens(parts)
 
     def extend(self, run: RemoteGraphRun, nodes: Sequence[Node], known: Known, continue_from: ContinueFrom) -> None:
         """Add `nodes` to `run`; called by `RemoteGraphRun.extend`."""

@@ -17,9 +17,10 @@ from rtlang.contract.params import SamplingParams, Usage
 from rtlang.contract.pictures.labels import printable
 from rtlang.contract.pictures.page import fragment, graph_fragment, graph_page
 from rtlang.contract.process.coroutines import run_coroutine
-from rtlang.contract.request_graph import Generate, Node, RequestGraph
+from rtlang.contract.request_graph import Generate, Node, Part, RequestGraph
 from rtlang.contract.runs.run_options import ALL_ABILITIES, DEFAULT_OPTIONS, Ability, RunOptions, abilities_of
 from rtlang.contract.service.target import GraphRun, Listener, Target
+from rtlang.contract.service.text_service import count_tokens
 from rtlang.lang.execution.program_run import ProgramRun
 from rtlang.lang.execution.run import default_runtime
 from rtlang.lang.lazy_values.values import user_location
@@ -252,6 +253,10 @@ class _Rehearsal:
     def model_identity(self) -> str | None:
         """That of the other target: a history has the same tokens."""
         return getattr(self._target, "model_identity", None)
+
+    def count_tokens(self, parts: Sequence[Part]) -> int:
+        """See `rtlang.contract.service.text_service.count_tokens`."""
+        return count_tokens(self._target, parts)
 
     def submit(
         self,

@@ -7,7 +7,7 @@ the plain framing. It needs no torch.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 from rtlang.contract.errors import AbortedError, EngineDeadError
 from rtlang.contract.events import GraphFailed
 from rtlang.contract.process.current_work import CurrentWork
-from rtlang.contract.request_graph import Call, Generate, RequestGraph, Select, Text
+from rtlang.contract.request_graph import Call, Generate, Part, RequestGraph, Select, Text
 from rtlang.contract.runs.known import KnownOutcome
 from rtlang.contract.runs.principal import LOCAL
 from rtlang.contract.runs.run_options import ALL_ABILITIES, DEFAULT_OPTIONS, Ability, RunOptions
@@ -27,7 +27,7 @@ from rtlang.runtime.admission import Admission, Share
 from rtlang.runtime.executors.seeds import new_run_seed
 from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, RuntimeServices, notify
 from rtlang.runtime.process.loop import EngineLoop
-from rtlang.runtime.texts.token_sequence import TokenSequence
+from rtlang.runtime.texts.token_sequence import TokenSequence, append_text
 
 MAX_MODEL_LEN = 1 << 30
 
@@ -188,6 +188,11 @@ class ModelFreeRuntime:
 
         self._loop.post(begin)
         return LocalGraphRun(graph_id, checks, share, self._act)
+
+    def count_tokens(self, parts: Sequence[Part]) -> int:
+        """See `rtlang.contract.service.text_service.count_tokens`: one token per character."""
+        tokenizer: Any = self._services.runner.tokenizer
+        return len(append_text(TokenSequence(), parts, tokenizer, {}, lambda ref: "", MAX_MODEL_LEN))
 
     def close(self) -> None:
         """End all graphs with AbortedError. Idempotent."""

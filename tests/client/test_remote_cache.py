@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+import rtlang as rt
 from rtlang.client.async_runtime import connect_async
 from rtlang.client.connect import connect
 from rtlang.client.remote_cache import CacheRequests, RemoteCache
@@ -19,7 +20,9 @@ from rtlang.contract.errors import (
     ParameterError,
     RtlangError,
 )
+from rtlang.contract.request_graph import Part, RoleEnd, RoleStart, TokenIds
 from rtlang.contract.service.cache_report import CacheExplanation, PageRun
+from rtlang.serve.server import running_server
 from tests.serve.http.routes.test_cache import KEYS, CachedTarget, cache_of
 from tests.support.engine.fake_cache_service import MAX_TOKENS
 from tests.support.servers.serving import Serving, serving
@@ -51,6 +54,25 @@ def test_prompts_are_explained_as_by_a_local_cache(remote: RemoteRuntime) -> Non
     assert remote.cache.explain(token_ids=(5, 6)).num_tokens == 2
     assert remote.cache.explain([{"role": "user", "content": "hi"}]).num_tokens > 2
     assert remote.cache.tree(2) == [{"id": 0, "text": "of ana"}, {"id": 1, "text": "of ana"}]
+
+
+def test_a_server_counts_texts_and_messages() -> None:
+    tools = '[{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]'
+    options = rt.TemplateOptions(chat_template="{{ messages[0].content }}{{ kind }}", variables={"kind": "!!"}).text
+    chat = [RoleStart("user", tools), "hello", RoleEnd(), RoleStart("assistant"), TokenIds((5, 6), "hi"), RoleEnd()]
+    cases: list[list[Part]] = [
+        ["a plain text"],
+        chat,
+        [*chat, RoleStart("tool"), '{"degrees": 21}', RoleEnd(), RoleStart("assistant")],
+        [RoleStart("user", None, options), "hello", RoleEnd()],
+    ]
+    with rt.Runtime() as runtime, running_server(runtime) as url, rt.connect(url) as remote:
+        service = runtime.text_service
+        for parts in cases:
+            texts = [part.text if isinstance(part, TokenIds) else part for part in parts]
+            assert remote.count_tokens(parts) == len(service.encode_parts(texts)), parts
+        assert remote.count_tokens([TokenIds((5, 6, 7))]) == 3
+        assert remote.count_tokens([]) == 0
 
 
 def test_a_pin_says_what_was_granted_and_is_released(remote: RemoteRuntime) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
+from rtlang.contract.errors import ParameterError
 from rtlang.contract.graph.nodes import Part
 from rtlang.contract.runs.principal import Principal
 
@@ -102,3 +103,22 @@ def text_service_of(target: object, principal: Principal | None = None) -> TextS
     found: TextService | None = getattr(target, "text_service", None)
     for_principal: Callable[[Principal], TextService] | None = getattr(found, "for_principal", None)
     return found if principal is None or for_principal is None else for_principal(principal)
+
+
+def count_tokens(target: object, parts: Sequence[Part]) -> int:
+    """The number of tokens of a sequence that begins with these parts of a text node, without references and inputs.
+
+    A target may have a `count_tokens` of its own; otherwise its text service counts. May block for as long as encoding takes.
+
+    Raises:
+        ParameterError: the target has no tokenizer. RtlangError: the sequence is not possible, as the chat template refuses it.
+    """
+    own: Callable[[Sequence[Part]], int] | None = getattr(target, "count_tokens", None)
+    if own is not None:
+        return own(parts)
+    service = text_service_of(target)
+    if service is None:
+        raise ParameterError(
+            "runtime", target, "expected a runtime that can count tokens, as rt.Runtime and rt.connect do"
+        )
+    return len(service.encode_parts(parts))
