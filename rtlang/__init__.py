@@ -75,6 +75,8 @@ if TYPE_CHECKING:
     from rtlang.lang.control import switch as switch
     from rtlang.lang.control import vote as vote
     from rtlang.lang.decorator import program as program
+    from rtlang.lang.effect_marks import effect as effect
+    from rtlang.lang.effect_marks import pure as pure
     from rtlang.lang.execution.result import Result as Result
     from rtlang.lang.execution.result import StateResult as StateResult
     from rtlang.lang.execution.run import set_default_runtime as set_default_runtime
@@ -139,6 +141,7 @@ _MODULES = {
         "SlowConsumerError SpentError SwitchError ToolError TraceError ValueMemoryError ValueParseError"
     ),
     "rtlang.lang.control": "best call first repeat switch vote",
+    "rtlang.lang.effect_marks": "effect pure",
     "rtlang.lang.explain": "Explanation explain",
     "rtlang.lang.best_of": "best_of",
     "rtlang.lang.fitting": "fit",

@@ -79,7 +79,7 @@ LEVELS: dict[str, list[str]] = {
         "ray_data",
     ],
     "rtlang.lang": [
-        "partials",
+        "effect_marks partials",
         "output_types",
         "lazy_values",
         "recordings",

@@ -30,7 +30,7 @@ from rtlang.contract.request_graph import (
 )
 
 KEY_BYTES = 16
-_UNNEEDED = frozenset(("id", "parent", "name", "marks", "path"))
+_UNNEEDED = frozenset(("id", "parent", "name", "marks", "path", "policy"))
 
 
 class Keys:

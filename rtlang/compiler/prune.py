@@ -1,6 +1,6 @@
 """Drops nodes that no output needs, and finds those that a waiting program needs first.
 
-A call of the client's function is never dropped: it may have side effects. In the blocks of branches and loops, the
+A call of the client's function is never dropped, unless it is pure: it may have side effects. In the blocks of branches and loops, the
 pass keeps named nodes and the nodes that the block's sequence and value depend on.
 """
 
@@ -46,7 +46,11 @@ def ancestors(nodes: Iterable[Node], needed: Iterable[int]) -> set[int]:
 
 
 def _calls(nodes: Iterable[Node]) -> set[int]:
-    return {node.node_id for node in nodes if any(isinstance(each, Call) for each in all_nodes((node,)))}
+    return {node.node_id for node in nodes if any(map(_is_effect, all_nodes((node,))))}
+
+
+def _is_effect(node: Node) -> bool:
+    return isinstance(node, Call) and node.policy != "pure"
 
 
 def _pruned_node(node: Node) -> Node:

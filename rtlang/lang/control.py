@@ -14,8 +14,10 @@ from rtlang.contract.errors import ParameterError, RtlangError, TraceError, Valu
 from rtlang.contract.graph.checks import MAX_CASES, MAX_ITERATIONS, MAX_NESTING, MAX_OPERANDS
 from rtlang.contract.graph.host_calls import HostFunction, to_plain
 from rtlang.contract.graph.node_paths import ANY_TURN, segment
+from rtlang.contract.graph.nodes import Policy
 from rtlang.contract.graph.value_size import check_plain
-from rtlang.contract.request_graph import MAX_NAME_CHARS, Block, Call, Const, Decide, How, Operand, Ref, Repeat, Switch
+from rtlang.contract.request_graph import MAX_NAME_CHARS, Block, Const, Decide, How, Operand, Ref, Repeat, Switch
+from rtlang.lang.effect_marks import OnUnknown, policy_of, strictest
 from rtlang.lang.lazy_values.operations import Lazy, Operation
 from rtlang.lang.lazy_values.values import Value, lazy_form, operand_of, parts_of, source_of, user_location
 from rtlang.lang.output_types.kinds import ANY, STR, Kind, Listed
@@ -37,6 +39,8 @@ def call(
     /,
     *args: Any,
     on_error: Literal["raise", "text"] = "raise",
+    pure: bool | None = None,
+    on_unknown: OnUnknown | None = None,
 ) -> Any:
     """Call a function of this process as a part of the graph, and return the value of the branch, lazily.
 
@@ -48,7 +52,12 @@ def call(
         function: a function, or the value of `rt.gen(tools=...)`: then the tool that the model chose runs with the arguments that it wrote.
             Of several calls, which run side by side, the value is the list of their values.
         on_error: "text": where the function fails, the value is a text that names the error, for the model.
+        pure: whether the call has no effect: it may be made early, again, or not at all. Default: the mark of the function (`rt.pure`).
+        on_unknown: what a durable run (`rt.journal`) does with a call that began before a crash and has no recorded outcome: "once" fails
+            with UnknownOutcomeError, "retry" calls again with the same `rt.idempotency_key()`, "ask" lets a person decide. Default: the
+            mark of the function (`rt.effect`), else "once".
     Raises:
+        ParameterError: an option is invalid.
         TraceError: outside of a program, or an argument cannot be an operand of a node.
         CallError, ToolError: when the value is read; the function or the tool failed. Names it and the `file:line` of the failure.
     """
@@ -56,14 +65,15 @@ def call(
     if on_error not in ("raise", "text"):
         raise ParameterError("on_error", on_error, 'expected "raise" or "text"')
     recording, catches = state.recording, on_error == "text"
+    policy = policy_of(None, pure, on_unknown) if pure is not None or on_unknown is not None else None
     if isinstance(function, list) and function and not args:
-        return [call(each, on_error=on_error) for each in function]
+        return [call(each, on_error=on_error, pure=pure, on_unknown=on_unknown) for each in function]
     if isinstance(function, (Value, ToolCall, ToolReply)):
         if args:
             raise TraceError(
                 "rt.call(): expected no arguments after a tool call; the call has its own", user_location()
             )
-        return _call_tools(function, state, catches)
+        return _call_tools(function, state, catches, policy)
     if not callable(function):
         raise TraceError(
             f"rt.call(): {function!r:.60} is neither a function nor a value of rt.gen(tools=...)", user_location()
@@ -78,16 +88,20 @@ def call(
             return function(*(read(value) for read, value in zip(readers, plain, strict=True)))
         return function(*(_actual(given, value) for given, value in zip(args, plain, strict=True)))
 
-    return _called(state, name_of(function), operands, caught(run) if catches else run, ANY)
+    if policy is None:
+        policy = policy_of(function, None, None)
+    return _called(state, name_of(function), operands, caught(run) if catches else run, ANY, policy)
 
 
-def _call_tools(calls: Value | ToolCall | ToolReply, state: StateRecord, catches: bool) -> Value:
+def _call_tools(calls: Value | ToolCall | ToolReply, state: StateRecord, catches: bool, policy: Policy | None) -> Value:
     recording = state.recording
     if not isinstance(calls, Value):
         named = [calls] if isinstance(calls, ToolCall) else calls.calls
         name = " and ".join(each.name for each in named)[:MAX_NAME_CHARS] or "no tool"
         kind = ANY if isinstance(calls, ToolCall) else Listed(ANY)
-        return _called(state, name, (), lambda plain: results_of(calls, catches=catches), kind)
+        arguments = (Const([{"name": each.name, "arguments": each.arguments} for each in named]),)
+        policy = policy or strictest(each.function for each in named)
+        return _called(state, name, arguments, lambda plain: results_of(calls, catches=catches), kind, policy)
     parts = parts_of(calls, recording)
     ref = parts[0] if parts is not None and len(parts) == 1 and isinstance(parts[0], Ref) else None
     output_type = None if ref is None or source_of(calls) is not recording else recording.type_of(ref)
@@ -115,13 +129,15 @@ def _call_tools(calls: Value | ToolCall | ToolReply, state: StateRecord, catches
         return results_of(found, catches=catches)
 
     kind = Listed(ANY) if output_type.calls.are_many else ANY
-    return _called(state, " or ".join(names)[:MAX_NAME_CHARS], (ref,), run, kind)
+    policy = policy or strictest(output_type.calls.functions)
+    return _called(state, " or ".join(names)[:MAX_NAME_CHARS], (ref,), run, kind, policy)
 
 
-def _called(state: StateRecord, name: str, operands: tuple[Operand, ...], run: HostFunction, kind: Kind) -> Value:
+def _called(
+    state: StateRecord, name: str, operands: tuple[Operand, ...], run: HostFunction, kind: Kind, policy: Policy
+) -> Value:
     recording, path = state.recording, state.new_path(f"{segment(name)}()")
-    node_id = recording.nodes.add_value(lambda node_id: Call(node_id, name, operands, path=path))
-    recording.nodes.functions[node_id] = run
+    node_id = recording.add_call(name, operands, run, path, policy)
     return _value(recording, node_id, f"the value of {name}()", kind)
 
 

@@ -9,6 +9,7 @@ from typing import NoReturn, get_args
 from rtlang.contract.errors import GraphError, ParameterError
 from rtlang.contract.graph.node_paths import MAX_PATH_CHARS
 from rtlang.contract.graph.nodes import (
+    POLICIES,
     Apply,
     Arg,
     Block,
@@ -136,6 +137,8 @@ class NodeChecks:
             case Call():
                 if not isinstance(node.function, str) or not 0 < len(node.function) <= MAX_NAME_CHARS:
                     _fail(node, "function", f"expected a string of 1 to {MAX_NAME_CHARS} characters")
+                if node.policy not in POLICIES:
+                    _fail(node, "policy", f"{node.policy!r:.80}: expected one of {', '.join(POLICIES)}")
                 self._check_operands(node, "args", node.args)
             case Decide():
                 self._check_decide(node)

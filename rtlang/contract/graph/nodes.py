@@ -174,15 +174,25 @@ class Apply:
     name: str | None = None
 
 
+Policy = Literal["once", "retry", "ask", "pure"]
+POLICIES: tuple[Policy, ...] = ("once", "retry", "ask", "pure")
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Ask the client for the value of its function for the operands (`events.CallRequested`)."""
+    """Ask the client for the value of its function for the operands (`events.CallRequested`).
+
+    Attributes:
+        policy: what a durable run does with a call that began before a crash and has no recorded outcome: "once" fails, "retry" calls
+            again with the same idempotency key, "ask" lets a person decide. A "pure" call has no effect: it may run twice or not at all.
+    """
 
     node_id: int
     function: str
     args: tuple[Operand, ...]
     name: str | None = None
     path: str | None = None
+    policy: Policy = "once"
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ _FIELDS = {
     "generate": ("parent", "name", "params", "constraint", "marks", "path"),
     "select": ("parent", "name", "choices", "method", "marks", "path"),
     "apply": ("name", "function", "args"),
-    "call": ("name", "function", "args", "path"),
+    "call": ("name", "function", "args", "path", "policy"),
     "switch": ("parent", "name", "on", "cases", "default", "path"),
     "repeat": ("parent", "name", "body", "until", "at_most", "stride", "path"),
     "decide": ("name", "how", "of", "need", "by", "path"),
@@ -114,6 +114,8 @@ def _node_to_plain(node: Node) -> dict[str, Any]:
             plain |= {"choices": list(node.choices), "method": str(node.method)}
         case Apply() | Call():
             plain |= {"function": node.function, "args": _operands_to_plain(node.args)}
+            if isinstance(node, Call) and node.policy != "once":
+                plain["policy"] = node.policy
         case Switch():
             plain |= {
                 "on": _operand_to_plain(node.on),
@@ -205,7 +207,8 @@ def _node_from_plain(item: object, depth: int) -> Node:
         case "apply":
             return Apply(node_id, _text(item, node_id, "function"), _operands(item, node_id, "args"), name)
         case "call":
-            return Call(node_id, _text(item, node_id, "function"), _operands(item, node_id, "args"), name, path)
+            policy: Any = item.get("policy", "once")
+            return Call(node_id, _text(item, node_id, "function"), _operands(item, node_id, "args"), name, path, policy)
         case "switch":
             on, cases = _operand(item.get("on"), node_id, "on"), _cases(item, node_id, depth)
             default = item.get("default")

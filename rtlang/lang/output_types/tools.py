@@ -190,7 +190,8 @@ def _made_tool_type(
             kind, path = _kind_and_path(value, listed, functions)
             return Reading("parse_tools", kind, args, path)
 
-        calls = ToolUse(tuple(tool.name for tool in listed), are_many=value is not _one_call, can_run=bool(functions))
+        names, own = tuple(tool.name for tool in listed), tuple(each.call for each in functions.values())
+        calls = ToolUse(names, are_many=value is not _one_call, functions=own)
         return OutputType(constraint, parse, reading=functools.cache(reading), calls=calls)
 
     return _resolved_or_later(resolve, format)

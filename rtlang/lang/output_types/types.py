@@ -47,12 +47,17 @@ class ToolUse:
     Attributes:
         names: the tools.
         are_many: whether the value has any number of calls, and not exactly one.
-        can_run: whether a tool has a function.
+        functions: those of the tools that have one.
     """
 
     names: tuple[str, ...]
     are_many: bool
-    can_run: bool
+    functions: tuple[Callable[..., Any], ...]
+
+    @property
+    def can_run(self) -> bool:
+        """Whether a tool has a function."""
+        return bool(self.functions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,11 @@ from typing import Any, Protocol
 
 from rtlang.compiler.context import Pieces
 from rtlang.contract.errors import ParameterError, TraceError
+from rtlang.contract.graph.host_calls import HostFunction
 from rtlang.contract.graph.node_paths import mixed_seed
+from rtlang.contract.graph.nodes import Policy
 from rtlang.contract.params import SamplingParams, SelectMethod, sampling_params
-from rtlang.contract.request_graph import Arg, Generate, Operand, Part, Ref, RequestGraph, Select, Text, parent_of
+from rtlang.contract.request_graph import Arg, Call, Generate, Operand, Part, Ref, RequestGraph, Select, Text, parent_of
 from rtlang.lang.lazy_values.operations import Lazy, Operation, Term, parsed
 from rtlang.lang.lazy_values.values import user_location
 from rtlang.lang.output_types.kinds import Reading
@@ -166,6 +168,15 @@ class Recording:
             self.has_unnamed = True
         node_id = self.nodes.add_value(lambda node_id: Select(node_id, parent, name, choices, method, path=path))
         self.nodes.types[node_id] = kind
+        return node_id
+
+    def add_call(
+        self, name: str, operands: tuple[Operand, ...], run: HostFunction, path: str, policy: Policy = "once"
+    ) -> int:
+        """Record a call of a function of this process; returns its id."""
+        with self.nodes.lock:
+            node_id = self.nodes.add_value(lambda node_id: Call(node_id, name, operands, path=path, policy=policy))
+            self.nodes.functions[node_id] = run
         return node_id
 
     def operand(self, term: Term, needs: tuple[int, ...], read: Callable[[], Any], what: str) -> Ref:

@@ -45,6 +45,7 @@ BROKEN: list[tuple[Node, str]] = [
     (Apply(3, "len", (Const("x" * 1_000_001),)), "args: a value has more than 1000000 characters and items"),
     (Call(3, "", ()), "function: expected a string of 1 to"),
     (Call(3, "f", (), ""), "name: expected a string of 1 to"),
+    (Call(3, "f", (), policy="never"), "policy: 'never': expected one of once, retry, ask, pure"),  # type: ignore[arg-type]
     (Decide(3, "any", (Ref(1),)), "how: 'any': expected one of first, vote, best"),  # type: ignore[arg-type]
     (Decide(3, "first", ()), "of: expected 1 to 4096 operands"),
     (Decide(3, "vote", (Ref(1),), 2), "need: 2: expected an integer from 1 to 1"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from rtlang.contract.graph.nodes import POLICIES
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams, SelectMethod
 from rtlang.contract.request_graph import (
     LIFETIMES,
@@ -113,7 +114,8 @@ class GraphMaker:
             )
             return Apply(self._id(), function, args, self._name())
         if kind is Call:
-            return Call(self._id(), random.choice(("search", "lookup")), self._operands(), self._name())
+            policy = random.choice(POLICIES)
+            return Call(self._id(), random.choice(("search", "lookup")), self._operands(), self._name(), policy=policy)
         if kind is Decide:
             return self._decide()
         return self._switch(depth) if kind is Switch else self._repeat(depth)
