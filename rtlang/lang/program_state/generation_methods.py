@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.params import SamplingParams, SelectMethod
+from rtlang.contract.params import LogitsProcessor, SamplingParams, SelectMethod
 from rtlang.lang.lazy_values.static_types import AnyValue
 from rtlang.lang.output_types.tool_calls import ToolCall, ToolReply
 from rtlang.lang.output_types.tools import ToolChoice
@@ -53,6 +53,7 @@ class GenOptions(TypedDict, total=False):
     ignore_eos: bool | None
     include_stop_str_in_output: bool | None
     truncate_prompt_tokens: int | None
+    logits_processors: Iterable[LogitsProcessor] | None
     max_retries: int | None
     token_healing: bool | None
     distortion: bool | None
