@@ -60,7 +60,7 @@ LEVELS: dict[str, list[str]] = {
         "blocks node_work service",
     ],
     "rtlang.engine": [
-        "planning program_pages",
+        "planning program_pages token_rules",
         "constraints",
         "requests",
         "device_constraints drafts fault_isolation tiers",
@@ -98,8 +98,8 @@ LEVELS: dict[str, list[str]] = {
         "tools",
     ],
     "rtlang.model": [
-        "batch kernel_choices loading sampler system_resources text",
-        "layers runner",
+        "batch filters kernel_choices loading system_resources text",
+        "layers runner sampler",
         "parallel runner_rebuild",
         "decoders",
         "gpu",

@@ -35,8 +35,17 @@ MAX_TOKEN_ID = (1 << 31) - 1
 MAX_DEADLINE_S = 1e9
 MAX_CREDIT = (1 << 53) - 1
 MAX_RESERVED_TOKENS = 1024
+MAX_BAD_WORDS = 1024
+MAX_ALLOWED_IDS = 1 << 18
+MAX_DRY_BREAKERS = 128
+MAX_DRY_BREAKER_CHARS = 40
+"""Characters of one sequence breaker."""
+DRY_BREAKERS = ("\n", ":", '"', "*")
 _NORMALIZED = frozenset(
-    ("stop", "stop_token_ids", "stop_regex", "logit_bias", "thought_marks", "logits_processors")
+    (
+        *("stop", "stop_token_ids", "stop_regex", "logit_bias", "thought_marks", "logits_processors"),
+        *("bad_words", "allowed_token_ids", "dry_sequence_breakers"),
+    )
 )  # options accepted in several forms
 
 
@@ -84,6 +93,23 @@ class SamplingParams:
         min_p: then from tokens at least min_p times as likely as the most likely one.
         presence_penalty, frequency_penalty: subtracted from the logits of generated tokens (once; per occurrence).
         repetition_penalty: positive logits of tokens in prompt or output are divided by it, negative ones multiplied.
+        bad_words: a string or strings that the text must not contain as tokenized here, alone or after a space. The last token of such a
+            sequence is not sampled after the others; other tokens that spell the same text are allowed.
+        allowed_token_ids: the only tokens that may be sampled, end tokens included; None allows all.
+        no_repeat_ngram_size: no sequence of this many tokens occurs twice in prompt and output together; 0 allows all.
+        typical_p: sample from the smallest set of tokens whose information is closest to the expected one and whose probability reaches
+            typical_p (locally typical sampling); after top_k and before top_p.
+        top_n_sigma: sample from tokens whose logits are at most this many standard deviations below the highest; before top_k. 0: all.
+        xtc_probability, xtc_threshold: with this probability, all tokens at least as likely as the threshold but the least likely of them
+            are excluded (exclude top choices); after min_p.
+        dry_multiplier, dry_base, dry_allowed_length: a token that continues a repetition of n >= dry_allowed_length tokens of prompt and
+            output has dry_multiplier * dry_base ** (n - dry_allowed_length) subtracted from its logit (DRY). 0 as the multiplier: none.
+        dry_sequence_breakers: texts across which no repetition is counted.
+        dry_range: number of last tokens in which repetitions are looked for; 0 means all.
+        mirostat, mirostat_tau, mirostat_eta: 2 (Mirostat 2.0) keeps the surprise of the text near tau bits a token, with the learning rate
+            eta: tokens above a limit that is learned are excluded, after the other filters. 0 turns it off. Such text is never drafted.
+        dynatemp_range, dynatemp_exponent: the temperature is within `temperature` +- the range, at (entropy / highest entropy) ** exponent
+            of it; not below 0.
         logit_bias: pairs (token id, bias added to its logit), or a mapping.
         seed: seed of the sampling noise; None chooses one at random. The same seed gives the same text, whatever else runs.
         n: number of independent completions.
@@ -127,6 +153,23 @@ class SamplingParams:
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
     repetition_penalty: float = 1.0
+    bad_words: tuple[str, ...] = ()
+    allowed_token_ids: tuple[int, ...] | None = None
+    no_repeat_ngram_size: int = 0
+    typical_p: float = 1.0
+    top_n_sigma: float = 0.0
+    xtc_probability: float = 0.0
+    xtc_threshold: float = 0.1
+    dry_multiplier: float = 0.0
+    dry_base: float = 1.75
+    dry_allowed_length: int = 2
+    dry_sequence_breakers: tuple[str, ...] = DRY_BREAKERS
+    dry_range: int = 0
+    mirostat: int = 0
+    mirostat_tau: float = 5.0
+    mirostat_eta: float = 0.1
+    dynatemp_range: float = 0.0
+    dynatemp_exponent: float = 1.0
     logit_bias: tuple[tuple[int, float], ...] = ()
     seed: int | None = None
     n: int = 1
@@ -155,7 +198,7 @@ class SamplingParams:
         for pattern in self.stop_regex:
             if (error := _pattern_error(pattern)) is not None:
                 raise ParameterError("stop_regex", pattern, f"expected a valid Python re pattern: {error}")
-        _check_ints("stop_token_ids", self.stop_token_ids)
+        _check_ids("stop_token_ids", self.stop_token_ids, 1024)
         _check_float("temperature", self.temperature, 0.0, 100.0)
         _check_int("top_k", self.top_k, 0, 1 << 31)
         _check_float("top_p", self.top_p, 0.0, 1.0, open_low=True)
@@ -163,6 +206,7 @@ class SamplingParams:
         _check_float("presence_penalty", self.presence_penalty, -100.0, 100.0)
         _check_float("frequency_penalty", self.frequency_penalty, -100.0, 100.0)
         _check_float("repetition_penalty", self.repetition_penalty, 0.0, 100.0, open_low=True)
+        _check_filters(self)
         if not isinstance(self.logit_bias, tuple) or len(self.logit_bias) > 1024:
             raise ParameterError("logit_bias", self.logit_bias, "expected at most 1024 (token id, bias) pairs")
         for pair in self.logit_bias:
@@ -351,6 +395,9 @@ def _pattern_error(pattern: str) -> str | None:
     return None
 
 
+_TEXTS = frozenset(("stop", "stop_regex", "bad_words", "dry_sequence_breakers"))
+
+
 def normalized_option(name: str, value: Any) -> Any:
     """The canonical form of an option that may be given in several forms; other options and invalid values are returned unchanged.
 
@@ -358,7 +405,7 @@ def normalized_option(name: str, value: Any) -> Any:
     """
     if name not in _NORMALIZED or value is None:
         return value
-    if name in ("stop", "stop_regex") and isinstance(value, (str, re.Pattern)):
+    if name in _TEXTS and isinstance(value, (str, re.Pattern)):
         value = (value,)
     if name == "logit_bias" and isinstance(value, Mapping):
         value = value.items()
@@ -377,6 +424,48 @@ def normalized_option(name: str, value: Any) -> Any:
     return items
 
 
+def _check_filters(params: SamplingParams) -> None:
+    """Check the options of `rtlang.engine.token_rules` and `rtlang.model.filters`.
+
+    Raises:
+        ParameterError: an option is invalid; names it.
+    """
+    _check_texts("bad_words", params.bad_words, MAX_BAD_WORDS, MAX_STOP_CHARS)
+    if params.allowed_token_ids is not None:
+        if params.allowed_token_ids == ():
+            raise ParameterError("allowed_token_ids", [], "expected at least one token id, or None for all")
+        _check_ids("allowed_token_ids", params.allowed_token_ids, MAX_ALLOWED_IDS)
+    _check_int("no_repeat_ngram_size", params.no_repeat_ngram_size, 0, MAX_MAX_TOKENS)
+    _check_float("typical_p", params.typical_p, 0.0, 1.0, open_low=True)
+    _check_float("top_n_sigma", params.top_n_sigma, 0.0, 1e4)
+    _check_float("xtc_probability", params.xtc_probability, 0.0, 1.0)
+    _check_float("xtc_threshold", params.xtc_threshold, 0.0, 1.0)
+    _check_float("dry_multiplier", params.dry_multiplier, 0.0, 100.0)
+    _check_float("dry_base", params.dry_base, 1.0, 100.0)
+    _check_int("dry_allowed_length", params.dry_allowed_length, 1, MAX_MAX_TOKENS)
+    _check_texts("dry_sequence_breakers", params.dry_sequence_breakers, MAX_DRY_BREAKERS, MAX_STOP_CHARS)
+    for text in params.dry_sequence_breakers:
+        if len(text) > MAX_DRY_BREAKER_CHARS:
+            raise ParameterError(
+                "dry_sequence_breakers", text, f"expected at most {MAX_DRY_BREAKER_CHARS} characters in each entry"
+            )
+    _check_int("dry_range", params.dry_range, 0, MAX_MAX_TOKENS)
+    if type(params.mirostat) is not int or params.mirostat not in (0, 2):
+        raise ParameterError(
+            "mirostat", params.mirostat, "expected 0 (off) or 2 (Mirostat 2.0); mode 1 is not supported"
+        )
+    _check_float("mirostat_tau", params.mirostat_tau, 0.0, 100.0, open_low=True)
+    _check_float("mirostat_eta", params.mirostat_eta, 0.0, 1.0, open_low=True)
+    _check_float("dynatemp_range", params.dynatemp_range, 0.0, 100.0)
+    _check_float("dynatemp_exponent", params.dynatemp_exponent, 0.0, 100.0)
+    if params.temperature == 0:
+        for name in ("xtc_probability", "mirostat", "dynatemp_range"):
+            if getattr(params, name):
+                raise ParameterError(
+                    name, getattr(params, name), "expected 0 with temperature 0, which takes the most likely token"
+                )
+
+
 def _check_int(name: str, value: object, low: int, high: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise ParameterError(name, value, f"expected an integer from {low} to {high}")
@@ -391,14 +480,19 @@ def _check_float(name: str, value: object, low: float, high: float, *, open_low:
 
 def _check_strings(name: str, value: object) -> None:
     what = "a string or a list of strings" if name == "stop" else "a string pattern or a list of string patterns"
-    if not isinstance(value, tuple) or len(value) > MAX_STOPS:
-        raise ParameterError(name, value, f"expected {what} with at most {MAX_STOPS} entries")
+    _check_texts(name, value, MAX_STOPS, MAX_STOP_CHARS if name == "stop" else MAX_STOP_REGEX_CHARS, what)
+
+
+def _check_texts(
+    name: str, value: object, max_entries: int, limit: int, what: str = "a string or a list of strings"
+) -> None:
+    if not isinstance(value, tuple) or len(value) > max_entries:
+        raise ParameterError(name, value, f"expected {what} with at most {max_entries} entries")
     for item in value:
         if not isinstance(item, str) or not item:
             raise ParameterError(name, item, f"expected {what}, none of them empty")
         if not item.isascii() and any("\ud800" <= character <= "\udfff" for character in item):
             raise ParameterError(name, item, "expected text without lone surrogates")
-    limit = MAX_STOP_CHARS if name == "stop" else MAX_STOP_REGEX_CHARS
     num_chars = sum(map(len, value))
     if num_chars > limit:
         raise ParameterError(
@@ -412,8 +506,8 @@ def _are_marks(value: object) -> bool:
     return bool(value[1]) and sum(map(len, value)) <= MAX_STOP_CHARS
 
 
-def _check_ints(name: str, value: object) -> None:
-    if not isinstance(value, tuple) or len(value) > 1024:
-        raise ParameterError(name, value, "expected a list of at most 1024 token ids")
+def _check_ids(name: str, value: object, max_entries: int) -> None:
+    if not isinstance(value, tuple) or len(value) > max_entries:
+        raise ParameterError(name, value, f"expected a list of at most {max_entries} token ids")
     for item in value:
         _check_int(name, item, 0, MAX_TOKEN_ID)

@@ -6,13 +6,36 @@ frozen dataclass takes 4.3 and 10.2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import SamplingParams
+
+
+class TokenRule(Protocol):
+    """A rule of one request about its next token: a pure function of the prompt, which the rule knows, and of the output so far."""
+
+    def biases(self, output_token_ids: Sequence[int]) -> Mapping[int, float]:
+        """The tokens concerned, and what is added to the logit of each; -inf where the token must not be sampled."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LogitFilters:
+    """What a request asks for beside penalties, bias, temperature, top-k, top-p and min-p.
+
+    Attributes:
+        rules: their biases are added to the logits.
+        allowed_token_ids: the only tokens that may be sampled; None for all.
+        truncates: whether the row's parameters have filters of `rtlang.model.filters`.
+    """
+
+    rules: tuple[TokenRule, ...] = ()
+    allowed_token_ids: tuple[int, ...] | None = None
+    truncates: bool = False
 
 
 class Row(NamedTuple):
@@ -31,11 +54,14 @@ class Row(NamedTuple):
         mask_row: the first of the row's `num_sampled` rows of the step's bitmask; None if every token is allowed.
         banned_token_ids: tokens that must not be sampled (end tokens before min_tokens).
         draft_bans: the same after each draft; empty if nothing is banned there.
-        prompt_token_ids, output_token_ids: history for penalties, without the drafts; empty if no penalty is set.
+        prompt_token_ids, output_token_ids: history for penalties, without the drafts; empty if no penalty is set. The output is there for
+            the rules of `filters`, too.
         score_offset, score_token_ids: score_token_ids[i] is scored under the logits of token_ids[score_offset + i].
         num_score_top: number of most likely tokens to report with each score.
         input_is_pending: token_ids[-1] is not known yet: it is the token that the previously launched step samples for this request.
         num_draft_tokens: tokens at the end of `token_ids` that are only expected to follow. A row with scores has none.
+        filters: of the sampled tokens; None for a row with none.
+        max_surprise: the limit that Mirostat has learned, in bits; a row with it has no drafts, whose surprise it would depend on.
     """
 
     request_id: int
@@ -58,6 +84,8 @@ class Row(NamedTuple):
     input_is_pending: bool = False
     num_draft_tokens: int = 0
     draft_bans: tuple[tuple[int, ...], ...] = ()
+    filters: LogitFilters | None = None
+    max_surprise: float = 0.0
 
     @property
     def num_sampled(self) -> int:
@@ -73,7 +101,7 @@ class Row(NamedTuple):
         """The row as it would be if its first `num_drafts` drafts were output tokens: with their noise key, mask, bans and history."""
         if not num_drafts:
             return self
-        has_history = bool(self.prompt_token_ids)
+        has_history = bool(self.prompt_token_ids) or (self.filters is not None and bool(self.filters.rules))
         return self._replace(
             num_output_tokens=self.num_output_tokens + num_drafts,
             mask_row=None if self.mask_row is None else self.mask_row + num_drafts,
@@ -100,11 +128,13 @@ class SampledToken(NamedTuple):
     Attributes:
         logprob: its log-probability with params.logprobs top entries; None if params.logprobs is None.
         distortion: -log of the probability of the tokens that the mask allowed; None if params.distortion is False or it is not known.
+        surprise: -log2 of its probability among the tokens that the filters left; None without Mirostat.
     """
 
     token_id: int
     logprob: TokenLogprob | None = None
     distortion: float | None = None
+    surprise: float | None = None
 
 
 class SampledRow(NamedTuple):

@@ -49,6 +49,7 @@ from rtlang.engine.step_pipeline import SampledRows, StepPipeline
 from rtlang.engine.tiers.configured_tiers import CacheTiers
 from rtlang.engine.tiers.fetch_price import compute_seconds
 from rtlang.engine.tiers.page_transfers import PageTransfers
+from rtlang.engine.token_rules.filters import filters_of
 from rtlang.model.runner import Runner
 from rtlang.work.fair_queue import owner_of
 from rtlang_grammars.spec.structures import sequence
@@ -206,10 +207,13 @@ class Engine:
         if spec.first_banned_ids:  # logits may be wider than the vocabulary
             unused = tuple(range(tokenizer.vocab_size, model.vocab_size))
             spec = replace(spec, first_banned_ids=spec.first_banned_ids + unused)
+        num_given, resampled_ids = len(spec.given_ids), tuple[int, ...]()
+        if params.mirostat and not spec.score_only:
+            spec, resampled_ids = replace(spec, given_ids=()), tuple(spec.given_ids)
         if spec.given_ids and params.logprobs is not None and spec.score_from is None:
             spec = replace(spec, score_from=num_prompt_tokens)
         room = self._runner.max_model_len - num_prompt_tokens
-        max_tokens = 0 if spec.score_only else max(min(params.max_tokens, room), len(spec.given_ids))
+        max_tokens = 0 if spec.score_only else max(min(params.max_tokens, room), num_given)
         num_pages = -(-(num_prompt_tokens + max_tokens) // self._page_size)
         if num_pages > self._num_pages:
             raise CapacityError(num_pages, self._num_pages)
@@ -227,6 +231,8 @@ class Engine:
             scope=self.namespaces.scope(spec.principal.namespace, spec.prompt_ids),
             stop_ids=frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else tokenizer.eos_token_ids),
             eos_ids=tokenizer.eos_token_ids,
+            filters=None if spec.score_only else filters_of(params, spec.prompt_ids, tokenizer),
+            resampled_ids=resampled_ids,
         )
         request.max_tokens = max_tokens
         self._next_id += 1

@@ -186,7 +186,9 @@ class StepPipeline:
         for index, (request, row) in enumerate(zip(launched.requests, rows, strict=True)):
             is_live = request.status is not RequestStatus.FINISHED and request not in launched.discarded
             if row.input_is_pending and request.needs_history:
-                rows[index] = row = row._replace(output_token_ids=request.output_token_ids)
+                rows[index] = row = row._replace(
+                    output_token_ids=request.output_token_ids, max_surprise=request.max_surprise
+                )
             if row.mask_row is not None and index not in launched.walks:
                 is_masked = is_live and request.session is not None  # a limited thought may have ended: see `advance`
                 rows[index] = row._replace(mask_row=num_masks if is_masked else None)

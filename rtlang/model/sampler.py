@@ -1,8 +1,8 @@
 """Samples tokens from logits: processors, penalties, bias, bans, masks, log-probabilities, and scores of given tokens.
 
-Rows without processor, penalty, bias or ban are sampled from the model's logits in one fused pass. The logits of other rows are copied to
-float32, modified, and sampled the same way. Log-probabilities always refer to the unmodified logits. A row whose logits are not finite is
-reported as such and does not affect other rows.
+Rows without processor, penalty, bias, ban or filter are sampled from the model's logits in one fused pass. The logits of other rows are
+copied to float32, modified, and sampled the same way. Log-probabilities always refer to the unmodified logits. A row whose logits are not
+finite is reported as such and does not affect other rows.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from torch import Tensor
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.step import Row, SampledRow, SampledToken
+from rtlang.model.filters.truncation import AS_IS, surprise, truncate
 from rtlang_kernels import ops
 
 Sample = SampledToken | ParameterError | None
@@ -59,16 +60,21 @@ def sample_tokens(logits: Tensor, rows: Sequence[Row], bitmask: NDArray[np.int32
     """
     changed = [index for index, row in enumerate(rows) if changes_logits(row)]
     errors: dict[int, ParameterError] = {}
+    surprises: dict[int, float] = {}
     if not changed:
         token_ids, is_finite = _sample(logits, rows, bitmask)
     else:
         plain = [index for index in range(len(rows)) if index not in set(changed)]
         token_ids, is_finite = [0] * len(rows), [True] * len(rows)
-        for indices, part in ((plain, logits[plain]), (changed, _changed_logits(logits, rows, changed, errors))):
+        changed_logits = _changed_logits(logits, rows, changed, bitmask, errors)
+        for indices, part in ((plain, logits[plain]), (changed, changed_logits)):
             if indices:
-                sampled, finite = _sample(part, [rows[index] for index in indices], bitmask)
+                sampled, finite = _sample(part, [sampled_from(rows[index]) for index in indices], bitmask)
                 for index, token_id, good in zip(indices, sampled, finite, strict=True):
                     token_ids[index], is_finite[index] = token_id, good
+        for line, index in zip(changed_logits, changed, strict=True):
+            if rows[index].params.mirostat and is_finite[index]:
+                surprises[index] = float(surprise(line, token_ids[index]))
     reported = [index for index, row in enumerate(rows) if row.params.logprobs is not None and is_finite[index]]
     logprob_of: dict[int, TokenLogprob] = {}
     if reported:
@@ -81,6 +87,7 @@ def sample_tokens(logits: Tensor, rows: Sequence[Row], bitmask: NDArray[np.int32
             token_ids[index],
             logprob_of.get(index),
             distortion(logits[index], row, bitmask) if row.params.distortion else None,
+            surprises.get(index),
         )
         if is_finite[index]
         else errors.get(index)
@@ -119,6 +126,7 @@ def changes_logits(row: Row) -> bool:
     return bool(
         row.banned_token_ids
         or params.logits_processors
+        or row.filters is not None
         or params.logit_bias
         or params.repetition_penalty != 1.0
         or params.presence_penalty
@@ -126,12 +134,37 @@ def changes_logits(row: Row) -> bool:
     )
 
 
+def sampled_from(row: Row) -> Row:
+    """The row with the parameters with which its modified logits are sampled."""
+    return row._replace(params=AS_IS) if row.filters is not None and row.filters.truncates else row
+
+
+def rule_biases(row: Row, vocab_size: int) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
+    """The tokens and values of the biases of the row's rules, as `bias_arrays`; None for no bias."""
+    if row.filters is None:
+        return None
+    pairs = [pair for rule in row.filters.rules for pair in rule.biases(row.output_token_ids).items()]
+    return _arrays(pairs, vocab_size) if pairs else None
+
+
+@functools.lru_cache(maxsize=64)
+def disallowed_biases(allowed_token_ids: tuple[int, ...], vocab_size: int) -> NDArray[np.float32]:
+    """-inf for all tokens but these, which have 0: [vocab_size]. Do not modify."""
+    biases = np.full(vocab_size, -np.inf, dtype=np.float32)
+    biases[[token_id for token_id in allowed_token_ids if token_id < vocab_size]] = 0.0
+    return biases
+
+
 @functools.lru_cache(maxsize=1024)
 def bias_arrays(
     logit_bias: tuple[tuple[int, float], ...], vocab_size: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """The tokens and values of a bias, without tokens that the logits do not have; cached, since every step adds them. Do not modify."""
-    known = [pair for pair in logit_bias if pair[0] < vocab_size]
+    return _arrays(logit_bias, vocab_size)
+
+
+def _arrays(pairs: Sequence[tuple[int, float]], vocab_size: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    known = [pair for pair in pairs if pair[0] < vocab_size]
     ids, values = zip(*known, strict=True) if known else ((), ())
     return np.array(ids, dtype=np.int64), np.array(values, dtype=np.float32)
 
@@ -159,9 +192,13 @@ def process_logits(row: Row, line: Tensor) -> ParameterError | None:
 
 
 def _changed_logits(
-    logits: Tensor, rows: Sequence[Row], indices: list[int], errors: dict[int, ParameterError]
+    logits: Tensor,
+    rows: Sequence[Row],
+    indices: list[int],
+    bitmask: NDArray[np.int32] | None,
+    errors: dict[int, ParameterError],
 ) -> Tensor:
-    """float32 copies of some rows with processors, then penalties, then bias, then bans applied: [len(indices), vocab_size].
+    """float32 copies of some rows with processors, penalties, bias, bans and filters applied, in this order: [len(indices), vocab_size].
 
     Args:
         errors: receives those of processors, by row.
@@ -185,6 +222,16 @@ def _changed_logits(
         banned = [token_id for token_id in row.banned_token_ids if token_id < len(line)]
         if banned:
             line[banned] = -torch.inf
+        if row.filters is None:
+            continue
+        if (found := rule_biases(row, len(line))) is not None:
+            line.index_add_(0, *map(torch.from_numpy, found))
+        if row.filters.allowed_token_ids is not None:
+            line.add_(torch.from_numpy(disallowed_biases(row.filters.allowed_token_ids, len(line))))
+        if row.filters.truncates:
+            is_masked = row.mask_row is not None and bitmask is not None and row.mask_row < len(bitmask)
+            mask = torch.from_numpy(bitmask[row.mask_row]) if is_masked and bitmask is not None else None
+            line.copy_(truncate(line, row, mask))
     return changed
 
 

@@ -5,11 +5,14 @@ Tokens over whole runs are compared in system/test_device.
 
 from __future__ import annotations
 
+import math
 import os
 import weakref
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -18,7 +21,7 @@ pytest.importorskip("triton")  # there is none for some platforms
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.step import Row, Step, StepOutput
+from rtlang.contract.step import LogitFilters, Row, Step, StepOutput
 from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.gpu.accelerator import InterpretedAccelerator
 from rtlang.model.gpu.device_sampler import _changed_logits
@@ -244,10 +247,50 @@ def test_a_step_that_fits_no_graph_is_computed_and_logged_once(
     ] == ["a step of 1 tokens does not fit its graph; launching kernel by kernel"]
 
 
+class Repeats:
+    """Raises the token sampled last, forbids the one before it, and knows one that the model lacks."""
+
+    def biases(self, output_token_ids: Sequence[int]) -> Mapping[int, float]:
+        return {output_token_ids[-1]: 6.0, output_token_ids[-2]: -math.inf, 1 << 20: 3.0}
+
+
+def test_filtered_rows_are_those_of_the_cpu(checkpoint: Path, triton: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each alone beside a plain row, at several places of the text; two of them with a mask."""
+    truncating = LogitFilters(truncates=True)
+    cases: list[tuple[dict[str, Any], LogitFilters, int | None]] = [
+        ({}, LogitFilters((Repeats(),)), None),
+        ({"temperature": 0.0}, LogitFilters((Repeats(),), tuple(range(3, 90))), 0),
+        ({"typical_p": 0.5, "logprobs": 2}, truncating, None),
+        ({"typical_p": 0.9, "top_k": 40, "top_p": 0.8, "min_p": 0.01}, truncating, 0),
+        ({"top_n_sigma": 1.0, "dynatemp_range": 0.7}, truncating, None),
+        ({"xtc_probability": 0.5, "xtc_threshold": 0.005}, LogitFilters((Repeats(),), truncates=True), None),
+        ({"mirostat": 2, "mirostat_tau": 3.0, "logprobs": 1}, truncating, None),
+    ]
+    prompt = [(7 * i) % 250 for i in range(9)]
+    runner, other = loaded(checkpoint), on_cpu(checkpoint, monkeypatch)
+    bitmask = np.full((1, -(-runner.model_config.vocab_size // 32)), 0x0F0F0F0F, dtype=np.int32)
+    for number, (options, filters, mask_row) in enumerate(cases):
+        params = SamplingParams(**{"temperature": 1.2, **options})
+        for place in range(5):
+            row = Row(0, prompt, 0, (1,), 0, True, params, number, 0, place, mask_row, output_token_ids=(5, 17))
+            rows = (row._replace(filters=filters, max_surprise=5.0), Row(1, prompt[:4], 0, (2,), 0, True, PARAMS))
+            found = []
+            for each in (runner, other):
+                flight = each.launch(Step(place, rows, num_mask_rows=1))  # type: ignore[attr-defined]
+                each.sample(flight, rows, bitmask)  # type: ignore[attr-defined]
+                found.append(each.collect(flight).rows)  # type: ignore[attr-defined]
+            for mine, theirs in zip(*found, strict=True):
+                assert mine.token_id == theirs.token_id
+                assert (mine.logprob is None) == (theirs.logprob is None)
+            mine, theirs = (rows[0].tokens[0].surprise for rows in found)
+            assert (mine is not None) == bool(params.mirostat)
+            assert mine == theirs if mine is None else mine == pytest.approx(theirs, abs=1e-3)
+
+
 def test_changed_logits_may_come_in_any_layout() -> None:
     logits = torch.randn(7, 3, generator=torch.Generator().manual_seed(0)).to(gpu.DEVICE).T
     row = Row(0, [1], 0, (0,), 0, True, SamplingParams(logit_bias=((2, 1.5),)), banned_token_ids=(4,))
-    changed = _changed_logits(logits, [row] * 3, [1])
+    changed = _changed_logits(logits, [row] * 3, [1], None)
     want = logits.clone()
     want[1, 2] += 1.5
     want[1, 4] = -torch.inf

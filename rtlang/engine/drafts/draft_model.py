@@ -214,6 +214,7 @@ class DraftModel:
             banned_token_ids=request.bans_after(num_more) if needs_sample else (),
             prompt_token_ids=request.token_ids[: request.num_prompt_tokens] if has_history else (),
             output_token_ids=[*request.output_token_ids, *(draft or ())] if has_history else (),
+            filters=request.filters if needs_sample else None,
         )
 
     def _bitmask(self, masks: list[NDArray[np.int32]]) -> NDArray[np.int32] | None:

@@ -80,6 +80,8 @@ def advance(request: Request, row: Row, result: SampledRow, work: WorkLimit) -> 
             index and request.pages.node is not None
         ):  # the draft before this token was right: its K and V belong to the text
             request.num_computed_tokens += 1
+        if request.num_output_tokens < len(request.resampled_ids):
+            sampled = _as_given(sampled, request.resampled_ids[request.num_output_tokens])
         if request.session is not None and not request.session.try_accept(
             sampled.token_id, num_remaining(request), work
         ):
@@ -114,20 +116,43 @@ def replay(request: Request, num_tokens: int, work: WorkLimit) -> RequestOutput 
             return None
         num_known = len(request.token_ids)
         output = _append(request, token_id, None)
-        if request.token_ids[num_known:] != [token_id]:
-            raise ParameterError(
-                "continue_from", token_id, "expected a token that an earlier run of this generation gave"
-            )
+        _check_given(request.token_ids[num_known:], token_id)
         request.num_given += 1
         if output.is_last:
             return RequestOutput(request, finish_reason=output.finish_reason)
     return None
 
 
+def _check_given(appended: Sequence[int], token_id: int) -> None:
+    if list(appended) != [token_id]:
+        raise ParameterError("continue_from", token_id, "expected a token that an earlier run of this generation gave")
+
+
+def _as_given(sampled: SampledToken, token_id: int) -> SampledToken:
+    """A sampled token, or the given one in its place: the constraint replaced it in the earlier run, or the device is not deterministic."""
+    if sampled.token_id == token_id:
+        return sampled
+    logprob = None if sampled.logprob is None else _replaced(sampled.logprob, token_id)
+    return sampled._replace(token_id=token_id, logprob=logprob, surprise=None)
+
+
+def _replaced(logprob: TokenLogprob, token_id: int) -> TokenLogprob:
+    """The log-probability of another token: known only if it is among the reported top entries."""
+    return TokenLogprob(token_id, dict(logprob.top).get(token_id, float("-inf")), logprob.top)
+
+
 def _take(request: Request, sampled: SampledToken) -> RequestOutput:
-    num_logprobs = len(request.results.logprobs)
+    num_logprobs, num_known = len(request.results.logprobs), len(request.token_ids)
+    is_resampled = request.num_output_tokens < len(request.resampled_ids)
     output = _append(request, sampled.token_id, sampled.logprob)
     output.logprobs = request.results.logprobs[num_logprobs:]
+    if is_resampled:
+        _check_given(request.token_ids[num_known:], sampled.token_id)
+        output = RequestOutput(request, finish_reason=output.finish_reason)
+    if sampled.surprise is not None and request.token_ids[num_known:] == [sampled.token_id]:
+        # a token that the constraint chose instead was no surprise of the distribution
+        params = request.spec.params
+        request.max_surprise -= params.mirostat_eta * (sampled.surprise - params.mirostat_tau)
     if sampled.distortion is not None:
         request.results.distortion.append((sampled.distortion, len(request.output_text.text)))
     return output
@@ -143,8 +168,7 @@ def _append(request: Request, token_id: int, logprob: TokenLogprob | None) -> Re
             return _end(request, FinishReason.STOP, sampled if is_stop else None)
         token_id = accepted
         if token_id != sampled and logprob is not None:
-            # Replaced by a completion path: the log-probability is known only if the token is among the reported top entries.
-            logprob = TokenLogprob(token_id, dict(logprob.top).get(token_id, float("-inf")), logprob.top)
+            logprob = _replaced(logprob, token_id)  # by a completion path
     elif token_id in request.stop_ids and request.num_output_tokens >= request.spec.params.min_tokens:
         return _end_at_token(request, token_id, logprob)
     request.token_ids.append(token_id)

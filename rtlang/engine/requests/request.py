@@ -19,7 +19,7 @@ from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import Constraint, FinishReason, SamplingParams
 from rtlang.contract.runs.principal import LOCAL, Principal
-from rtlang.contract.step import SampledToken
+from rtlang.contract.step import LogitFilters, SampledToken
 from rtlang.engine.constraints.session import ConstraintSession
 from rtlang.engine.requests.credit import Credit
 from rtlang.engine.requests.detokenizer import IncrementalDetokenizer
@@ -200,6 +200,8 @@ class Request:
         entered_at: when it came into its state, in seconds of `time.monotonic`.
         scope: which stored sequences it may find; see `rtlang.cache.scope`.
         stop_ids: tokens that end generation; `eos_ids` are the model's.
+        filters: of its sampled tokens; None for none.
+        resampled_ids: given tokens that are sampled again, since the filters depend on what they were sampled from; not given out again.
         token_ids: prompt followed by output; grows by sampled tokens.
         max_tokens: the largest number of output tokens; less than its parameters allow if the model takes no more.
         late: its sampled token, which another thread accepts; the request sits out steps until the engine has applied it.
@@ -207,9 +209,11 @@ class Request:
         given_end: the last output, if the text ended with the given tokens but their log-probabilities must still be computed.
         num_computed_tokens: number of tokens whose K and V are in pages.
         flow: its flow while it waits or runs; see `fair_shares.py`.
+        max_surprise: the limit that Mirostat has learned from the tokens so far, in bits.
         prompt_s: expected time of the part of its prompt that is not computed, in seconds; 0 while it is not known.
         last_step_id: the step that computed it last.
         num_passed: requests of others that started while it waited for pages.
+        needs_history: whether its next token depends on the tokens before it otherwise than through the model.
     """
 
     request_id: int
@@ -220,6 +224,8 @@ class Request:
     scope: CacheScope = PUBLIC
     stop_ids: frozenset[int] = frozenset()
     eos_ids: frozenset[int] = frozenset()
+    filters: LogitFilters | None = None
+    resampled_ids: Sequence[int] = ()
 
     token_ids: list[int] = field(init=False)
     num_prompt_tokens: int = field(init=False)
@@ -239,8 +245,19 @@ class Request:
     prompt_s: float = 0.0
     last_step_id: int = 0
     num_passed: int = 0
+    needs_history: bool = field(init=False)
+    max_surprise: float = field(init=False)
 
     def __post_init__(self) -> None:
+        params = self.spec.params
+        self.needs_history = bool(
+            params.presence_penalty
+            or params.frequency_penalty
+            or params.repetition_penalty != 1.0
+            or params.logits_processors
+            or (self.filters is not None and (self.filters.rules or params.mirostat))
+        )
+        self.max_surprise = 2 * params.mirostat_tau
         self.token_ids = list(self.spec.prompt_ids)
         self.num_prompt_tokens = len(self.token_ids)
         self.max_tokens = self.spec.params.max_tokens
@@ -339,12 +356,6 @@ class Request:
         index, end = self.next_score, len(self.token_ids) - self.spec.score_only
         return min(end, index if index is not None else end) - 1
 
-    @property
-    def needs_history(self) -> bool:
-        params = self.spec.params
-        has_penalty = params.presence_penalty or params.frequency_penalty or params.repetition_penalty != 1.0
-        return bool(has_penalty or params.logits_processors)
-
     def bans_after(self, num_more: int) -> tuple[int, ...]:
         """Tokens that must not be sampled after `num_more` further tokens: `first_banned_ids`, and those that would end the text before
         min_tokens. For a request with a session and min_tokens left, only after none.
@@ -367,14 +378,12 @@ class Request:
         Logits processors may have a state, so they see each token of the text once, and no draft.
         """
         session = self.session
-        if (
-            self.spec.params.logits_processors
-            or self.spec.score_only
-            or self.next_score is not None
-            or self.spec.params.x_fault is not None
-        ):
+        params = self.spec.params
+        if self.spec.score_only or self.next_score is not None or params.x_fault is not None:
             return False
-        return session is None or (self.num_output_tokens >= self.spec.params.min_tokens and session.may_draft)
+        if params.mirostat or params.logits_processors:
+            return False
+        return session is None or (self.num_output_tokens >= params.min_tokens and session.may_draft)
 
 
 def _with_top(scores: Sequence[TokenLogprob], num_top: int) -> list[TokenLogprob]:

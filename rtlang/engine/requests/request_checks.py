@@ -23,6 +23,7 @@ def check_request(runner: Runner, spec: RequestSpec) -> None:
     for name, ids in (
         ("stop_token_ids", params.stop_token_ids),
         ("logit_bias", [pair[0] for pair in params.logit_bias]),
+        ("allowed_token_ids", params.allowed_token_ids or ()),
     ):
         for token_id in ids:
             if token_id >= model.vocab_size:

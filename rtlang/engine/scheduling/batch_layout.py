@@ -98,7 +98,7 @@ def _row(request: Request, num_tokens: int, num_shared: int, mask_row: int) -> R
         score_offset, num_score_top = index - 1 - start, request.num_score_top
         score_ids = tuple(request.token_ids[index : min(end + 1, request.num_scorable_tokens)])
     has_history = needs_sample and request.needs_history
-    return Row(
+    row = Row(
         request_id=request.request_id,
         token_ids=[0] if input_is_pending else request.token_ids[start:end],
         num_computed_tokens=start,
@@ -118,6 +118,9 @@ def _row(request: Request, num_tokens: int, num_shared: int, mask_row: int) -> R
         num_score_top=num_score_top,
         input_is_pending=input_is_pending,
     )
+    if request.filters is None or not needs_sample:
+        return row
+    return row._replace(filters=request.filters, max_surprise=request.max_surprise)
 
 
 def _with_draft(row: Row, request: Request, draft: Sequence[int]) -> Row:

@@ -1,6 +1,6 @@
 """Samples tokens on a device without waiting: the asynchronous counterpart of `sampler`.
 
-Processors, penalties, bias and bans are applied to a float32 copy of the step's logits; all rows are then sampled together.
+Processors, penalties, bias, bans and filters are applied to a float32 copy of the step's logits; all rows are then sampled together.
 Log-probabilities always refer to the unmodified logits.
 """
 
@@ -17,8 +17,17 @@ from torch import Tensor
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.step import Row, SampledToken
+from rtlang.model.filters.truncation import surprise, truncate
 from rtlang.model.gpu.accelerator import Accelerator, Fetched
-from rtlang.model.sampler import Sample, bias_arrays, changes_logits, process_logits
+from rtlang.model.sampler import (
+    Sample,
+    bias_arrays,
+    changes_logits,
+    disallowed_biases,
+    process_logits,
+    rule_biases,
+    sampled_from,
+)
 from rtlang_kernels import ops
 from rtlang_kernels.contract.sampler_settings import checked_settings
 from rtlang_kernels.host.transfer import copy_to_device
@@ -40,10 +49,12 @@ class PendingSample:
         token_ids: int64 [num_rows], on the device; 0 where the logits were not finite.
         reported: rows with log-probabilities, and the number of top entries of each.
         errors: those of logits processors, by row.
+        surprised: rows with Mirostat.
     """
 
     token_ids: Tensor
     reported: tuple[tuple[int, int], ...]
+    surprised: tuple[int, ...]
     fetched: Fetched
     errors: Mapping[int, ParameterError]
 
@@ -51,13 +62,14 @@ class PendingSample:
         """Wait for the copy; returns the sample of each row."""
         token_ids, is_finite, *found = self.fetched.wait()
         logprob_of: dict[int, TokenLogprob] = {}
+        surprise_of = dict(zip(self.surprised, found.pop().tolist(), strict=True)) if self.surprised else {}
         if self.reported:
             sampled = [int(token_ids[row]) for row, _ in self.reported]
             counts = [count for _, count in self.reported]
             found_logprobs = read_logprobs(sampled, counts, *found)
             logprob_of = dict(zip((row for row, _ in self.reported), found_logprobs, strict=True))
         return [
-            SampledToken(token_id, logprob_of.get(row)) if good else self.errors.get(row)
+            SampledToken(token_id, logprob_of.get(row), surprise=surprise_of.get(row)) if good else self.errors.get(row)
             for row, (token_id, good) in enumerate(zip(token_ids.tolist(), is_finite.tolist(), strict=True))
         ]
 
@@ -72,7 +84,7 @@ def launch_sampling(
     """
     from rtlang_kernels.triton.sampling import sampler
 
-    params = [row.params for row in rows]
+    params = [sampled_from(row).params for row in rows]
     settings = checked_settings(
         len(rows),
         logits.shape[1],
@@ -93,10 +105,10 @@ def launch_sampling(
         staged = replace(staged, has_mask=True, bitmask=masks.table)
     changed = [index for index, row in enumerate(rows) if changes_logits(row)]
     errors: dict[int, ParameterError] = {}
-    sampled_from = _changed_logits(logits, rows, changed, errors) if changed else logits
-    token_ids, is_finite = sampler.sample_staged(sampled_from, staged)
+    source = _changed_logits(logits, rows, changed, masks, errors) if changed else logits
+    token_ids, is_finite = sampler.sample_staged(source, staged)
     results = [token_ids, is_finite]
-    reported = tuple((index, item.logprobs) for index, item in enumerate(params) if item.logprobs is not None)
+    reported = tuple((index, row.params.logprobs) for index, row in enumerate(rows) if row.params.logprobs is not None)
     if reported:
         part, chosen = logits, token_ids
         if len(reported) < len(rows):
@@ -104,7 +116,10 @@ def launch_sampling(
             part, chosen = logits.index_select(0, where), token_ids.index_select(0, where)
         widest = min(max(count for _, count in reported), logits.shape[1])
         results += ops.logprobs(part, chosen, widest)
-    return PendingSample(token_ids, reported, accelerator.fetch(results), errors)
+    surprised = tuple(index for index in changed if rows[index].params.mirostat)
+    if surprised:
+        results.append(torch.stack([surprise(source[index], token_ids[index]) for index in surprised]))
+    return PendingSample(token_ids, reported, surprised, accelerator.fetch(results), errors)
 
 
 def launch_logprobs(
@@ -131,11 +146,15 @@ def read_logprobs(
 
 
 def _changed_logits(
-    logits: Tensor, rows: Sequence[Row], indices: list[int], errors: dict[int, ParameterError]
+    logits: Tensor,
+    rows: Sequence[Row],
+    indices: list[int],
+    masks: DeviceMasks | None,
+    errors: dict[int, ParameterError],
 ) -> Tensor:
-    """A float32 copy with processors, then penalties, then bias, then bans applied to some rows: [len(rows), vocab_size].
+    """A float32 copy with processors, penalties, bias, bans and filters applied to some rows, in this order: [len(rows), vocab_size].
 
-    Each of the last three takes one copy of small arrays and one launch, regardless of the number of rows.
+    Penalties, bias, bans and the rules of filters take one copy of small arrays and one launch each, regardless of the number of rows.
 
     Args:
         errors: receives those of processors, by row.
@@ -157,6 +176,8 @@ def _changed_logits(
         if params.logit_bias:
             ids, values = bias_arrays(params.logit_bias, width)
             biases.append((index * width + ids, values))
+        if (found := rule_biases(row, width)) is not None:
+            biases.append((index * width + found[0], found[1]))
         banned += [index * width + token_id for token_id in row.banned_token_ids if token_id < width]
     penalize_rows(changed, penalties)
     flat = changed.view(-1)
@@ -167,4 +188,14 @@ def _changed_logits(
     if banned:
         (there,) = copy_to_device(logits.device, [np.array(banned, dtype=np.int64)])
         flat.index_fill_(0, there, -torch.inf)
+    for index in indices:
+        row = rows[index]
+        if row.filters is None:
+            continue
+        if row.filters.allowed_token_ids is not None:
+            (there,) = copy_to_device(logits.device, [disallowed_biases(row.filters.allowed_token_ids, width)])
+            changed[index].add_(there)
+        if row.filters.truncates:
+            mask = masks.table[masks.rows[index]] if masks is not None and masks.rows[index] >= 0 else None
+            changed[index].copy_(truncate(changed[index], row, mask))
     return changed

@@ -68,10 +68,29 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "sampled_schema": {"constraint": SCHEMA, "temperature": 0.9, "logprobs": 2, "distortion": True},
     "steered": {"constraint": SCHEMA, "max_tokens": 18, "temperature": 1.0},
     "choice": {"constraint": CHOICE, "temperature": 1.0},
+    "forbidden": {"bad_words": ("the", "a"), "no_repeat_ngram_size": 3, "logprobs": 1},
+    "dry": {"dry_multiplier": 0.8, "dry_base": 1.5, "temperature": 0.6},
+    "truncated": {
+        "temperature": 1.2,
+        "typical_p": 0.9,
+        "top_n_sigma": 2.5,
+        "xtc_probability": 0.5,
+        "xtc_threshold": 0.02,
+    },
+    "filtered_schema": {
+        "constraint": SCHEMA,
+        "temperature": 1.1,
+        "dynatemp_range": 0.6,
+        "xtc_probability": 0.7,
+        "dry_multiplier": 1.0,
+        "bad_words": ("an",),
+        "top_p": 0.9,
+    },
+    "mirostat": {"temperature": 1.0, "mirostat": 2, "mirostat_tau": 3.0},
 }
 
 
-CUT = ("stops", "stop_regex", "min_tokens", "schema", "sampled_schema", "steered")
+CUT = ("stops", "stop_regex", "min_tokens", "schema", "sampled_schema", "steered", "filtered_schema")
 """Options with which a text may end within a draft of its own tokens, or the token budget steers it away from them."""
 
 
@@ -100,7 +119,15 @@ class World:
             self.engine.scheduler._drafter = self.drafter
         self.outcomes: list[Outcome] = []
 
-    def add(self, token_ids: list[int], options: dict[str, Any], *, seed: int, choice: int = 0) -> Request:
+    def add(
+        self,
+        token_ids: list[int],
+        options: dict[str, Any],
+        *,
+        seed: int,
+        choice: int = 0,
+        given_ids: Sequence[int] = (),
+    ) -> Request:
         given = {"max_tokens": 40} | options
         constraint = given.pop("constraint", None)
         outcome = Outcome()
@@ -117,8 +144,9 @@ class World:
                 outcome.scores = request.prompt_scores
                 outcome.distortion = [number for number, _ in request.results.distortion]
                 outcome.usage = (request.num_prompt_tokens, request.num_output_tokens)
-                assert request.output_text.text == outcome.text
-                assert request.output_token_ids == outcome.token_ids
+                assert request.output_text.text.endswith(outcome.text)
+                assert output.error is not None or request.output_token_ids == [*given_ids, *outcome.token_ids]
+                assert given_ids or request.output_text.text == outcome.text
 
         params = SamplingParams(**given)
         spec = RequestSpec(
@@ -129,6 +157,7 @@ class World:
             seed=seed,
             choice=choice,
             site="site",
+            given_ids=given_ids,
             score_from=1 if params.prompt_logprobs is not None else None,
         )
         return self.engine.add(spec, 0.0)

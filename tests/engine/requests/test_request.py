@@ -7,7 +7,9 @@ from typing import Any
 from rtlang.contract.errors import AbortedError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import FinishReason, SamplingParams
+from rtlang.contract.step import LogitFilters
 from rtlang.engine.requests.request import Request, RequestOutput
+from rtlang.engine.token_rules.bad_words import BadWords
 from tests.support.requests import make_request
 
 
@@ -38,8 +40,13 @@ def test_min_tokens_bans_what_would_end_the_text() -> None:
     assert made.bans_after(0) == ()
 
 
-def test_history_is_needed_for_penalties_only() -> None:
+def test_history_is_needed_for_penalties_rules_and_mirostat_only() -> None:
     assert not request([1]).needs_history
+    assert not request([1], {"typical_p": 0.5, "temperature": 1.0}, filters=LogitFilters(truncates=True)).needs_history
+    assert request([1], {"mirostat": 2, "temperature": 1.0}, filters=LogitFilters(truncates=True)).needs_history
+    assert request(
+        [1], {"bad_words": "a"}, filters=LogitFilters((BadWords(["a"], lambda text: [ord(each) for each in text]),))
+    ).needs_history
     for option in ({"presence_penalty": 0.5}, {"frequency_penalty": 0.5}, {"repetition_penalty": 1.1}):
         assert request([1], option).needs_history
 
