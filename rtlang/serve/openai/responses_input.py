@@ -13,6 +13,7 @@ from rtlang.contract.errors import ParameterError
 from rtlang.serve.openai import reasoning
 from rtlang.serve.openai.fields import SALTS, FieldTable, check_inner, read_bool, read_list, read_text
 from rtlang.serve.openai.messages import content_text
+from rtlang.serve.openai.sampling import FILTER_FIELDS
 
 Message = dict[str, Any]
 INCLUDED = ("message.output_text.logprobs", "reasoning.encrypted_content")
@@ -37,6 +38,7 @@ SAME_NAME = (
     "include_stop_str_in_output",
     "truncate_prompt_tokens",
     "json_style",
+    *sorted(FILTER_FIELDS),
     *SALTS,
 )
 """Fields that mean the same in both routes; the last ones are extensions."""

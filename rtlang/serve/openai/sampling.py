@@ -25,7 +25,30 @@ SAME_NAME = (
     "include_stop_str_in_output",
     "truncate_prompt_tokens",
 )
-FIELDS = frozenset((*SAME_NAME, "seed", "logit_bias", "max_tokens", "priority"))
+FILTERS = (
+    "bad_words",
+    "allowed_token_ids",
+    "no_repeat_ngram_size",
+    "typical_p",
+    "top_n_sigma",
+    "xtc_probability",
+    "xtc_threshold",
+    "dry_multiplier",
+    "dry_base",
+    "dry_allowed_length",
+    "dry_sequence_breakers",
+    "dry_range",
+    "mirostat",
+    "mirostat_tau",
+    "mirostat_eta",
+    "dynatemp_range",
+    "dynatemp_exponent",
+)
+"""Filters by the names that vLLM, transformers and llama.cpp have for them, which are those of `SamplingParams`."""
+_DRY_LAST = "dry_penalty_last_n"  # how llama.cpp writes dry_range: -1 for all tokens, 0 for none
+FILTER_FIELDS = frozenset((*FILTERS, _DRY_LAST))
+"""The fields that `read_filters` reads."""
+FIELDS = frozenset((*SAME_NAME, *FILTER_FIELDS, "seed", "logit_bias", "max_tokens", "priority"))
 """The fields that `read_sampling`, `read_max_tokens` and `read_priority` read."""
 FIXED: dict[str, tuple[Any, ...]] = {
     "skip_special_tokens": (True,),
@@ -37,7 +60,6 @@ FIXED: dict[str, tuple[Any, ...]] = {
     "return_tokens_as_token_ids": (False,),
     "add_special_tokens": (True,),
     "logits_processors": ([],),
-    "bad_words": ([],),
 }
 _DEFAULT_TEMPERATURE = 1.0
 
@@ -53,7 +75,7 @@ def read_sampling(given: Mapping[str, Any], max_tokens: int, **more: Any) -> Sam
         ParameterError: an option is invalid; names it.
     """
     options: dict[str, Any] = {"temperature": _DEFAULT_TEMPERATURE, "max_tokens": max_tokens}
-    options |= {name: given[name] for name in SAME_NAME if name in given}
+    options |= {name: given[name] for name in SAME_NAME if name in given} | read_filters(given)
     if options.get("stop") == []:
         del options["stop"]
     if options.get("top_k") == -1:  # how other servers write "all"
@@ -67,6 +89,25 @@ def read_sampling(given: Mapping[str, Any], max_tokens: int, **more: Any) -> Sam
     if options.get("min_tokens", 0) == 0:
         options.pop("min_tokens", None)
     return SamplingParams(**options | more)
+
+
+def read_filters(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The filters of a request, as options of `SamplingParams`, which checks them.
+
+    Raises:
+        ParameterError: the number of tokens in which DRY looks for repetitions is given twice, or invalid; names it.
+    """
+    options = {name: given[name] for name in FILTERS if name in given}
+    if options.get("top_n_sigma") == -1:  # how llama.cpp writes "all"
+        options["top_n_sigma"] = 0.0
+    last = read_int(given, _DRY_LAST, -1, MAX_MAX_TOKENS)
+    if last is not None:
+        if "dry_range" in options:
+            raise ParameterError(_DRY_LAST, last, "expected only one of dry_penalty_last_n and dry_range")
+        if last == 0:
+            options.pop("dry_multiplier", None)
+        options["dry_range"] = max(0, last)
+    return options
 
 
 def read_priority(given: Mapping[str, Any]) -> int:

@@ -17,7 +17,7 @@ from rtlang.contract.params import MAX_LOGPROBS, MAX_MAX_TOKENS, MAX_N, MAX_PRIO
 from rtlang.contract.request_graph import Generate, Node, Part, RequestGraph, Text, TokenIds
 from rtlang.serve.openai.completions import MAX_PROMPTS, Prompt
 from rtlang.serve.openai.fields import SALTS, FieldTable, read_bool, read_cache_salt, read_id_lists, read_int
-from rtlang.serve.openai.sampling import read_biases
+from rtlang.serve.openai.sampling import FILTER_FIELDS, read_biases, read_filters
 from rtlang.serve.openai.structured import STYLE, read_structured
 
 MAX_ID_CHARS = 128
@@ -83,7 +83,10 @@ _SAME_NAME = (
 _CONSTRAINTS = ("json_schema", "regex", "ebnf", STYLE)
 _SAMPLING = FieldTable(
     accepted=frozenset(
-        (*_SAME_NAME, *_CONSTRAINTS, "max_new_tokens", "min_new_tokens", "sampling_seed", "logit_bias", "no_stop_trim")
+        (
+            *(*_SAME_NAME, *FILTER_FIELDS, *_CONSTRAINTS),
+            *("max_new_tokens", "min_new_tokens", "sampling_seed", "logit_bias", "no_stop_trim"),
+        )
     ),
     fixed={
         "skip_special_tokens": (True,),
@@ -276,7 +279,7 @@ def _read_item(prompt: Prompt, given: Mapping[str, Any], rid: str | None) -> Ite
 
 def _read_sampling(options: Mapping[str, Any]) -> dict[str, Any]:
     sampling: dict[str, Any] = {"temperature": 1.0}
-    sampling |= {name: options[name] for name in _SAME_NAME if name in options}
+    sampling |= {name: options[name] for name in _SAME_NAME if name in options} | read_filters(options)
     for name in ("stop", "stop_regex", "stop_token_ids"):
         if sampling.get(name) in ([], ""):
             del sampling[name]

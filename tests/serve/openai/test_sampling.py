@@ -32,6 +32,27 @@ def test_the_defaults_are_those_of_the_api() -> None:
             {"min_tokens": 2, "stop_token_ids": [1], "ignore_eos": True},
             {"min_tokens": 2, "stop_token_ids": (1,), "ignore_eos": True},
         ),
+        (
+            {"bad_words": ["a"], "allowed_token_ids": [3, 4], "no_repeat_ngram_size": 3, "typical_p": 0.9},
+            {"bad_words": ("a",), "allowed_token_ids": (3, 4), "no_repeat_ngram_size": 3, "typical_p": 0.9},
+        ),
+        ({"bad_words": [], "top_n_sigma": -1, "mirostat": 0}, {}),
+        (
+            {"top_n_sigma": 1.5, "xtc_probability": 0.5, "xtc_threshold": 0.2, "dynatemp_range": 0.3},
+            {"top_n_sigma": 1.5, "xtc_probability": 0.5, "xtc_threshold": 0.2, "dynatemp_range": 0.3},
+        ),
+        (
+            {"mirostat": 2, "mirostat_tau": 4, "mirostat_eta": 0.2, "dynatemp_exponent": 2},
+            {"mirostat": 2, "mirostat_tau": 4, "mirostat_eta": 0.2, "dynatemp_exponent": 2},
+        ),
+        (
+            {"dry_multiplier": 0.8, "dry_base": 2, "dry_allowed_length": 3, "dry_sequence_breakers": ["x"]},
+            {"dry_multiplier": 0.8, "dry_base": 2, "dry_allowed_length": 3, "dry_sequence_breakers": ("x",)},
+        ),
+        ({"dry_multiplier": 0.8, "dry_penalty_last_n": -1}, {"dry_multiplier": 0.8}),
+        ({"dry_multiplier": 0.8, "dry_penalty_last_n": 64}, {"dry_multiplier": 0.8, "dry_range": 64}),
+        ({"dry_multiplier": 0.8, "dry_range": 64}, {"dry_multiplier": 0.8, "dry_range": 64}),
+        ({"dry_multiplier": 0.8, "dry_penalty_last_n": 0}, {}),
     ],
 )
 def test_options_are_read(given: dict[str, Any], expected: dict[str, Any]) -> None:
@@ -51,6 +72,13 @@ def test_options_are_read(given: dict[str, Any], expected: dict[str, Any]) -> No
         ({"logit_bias": {"1": "2"}}, "logit_bias"),
         ({"stop": [""]}, "stop"),
         ({"top_p": 0}, "top_p"),
+        ({"allowed_token_ids": []}, "allowed_token_ids"),
+        ({"bad_words": [""]}, "bad_words"),
+        ({"mirostat": 1}, "mirostat"),
+        ({"mirostat": 2, "temperature": 0}, "mirostat"),
+        ({"xtc_probability": 2}, "xtc_probability"),
+        ({"dry_penalty_last_n": -2}, "dry_penalty_last_n"),
+        ({"dry_penalty_last_n": 5, "dry_range": 5}, "dry_penalty_last_n"),
     ],
 )
 def test_an_invalid_option_is_named(given: dict[str, Any], field: str) -> None:

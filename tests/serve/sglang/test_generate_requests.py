@@ -55,6 +55,17 @@ def test_constraints(options: dict[str, Any], constraint: Constraint | None) -> 
     assert nodes_of({"text": "a", "sampling_params": options})[1].constraint == constraint
 
 
+def test_filters_are_taken_and_refused_by_name() -> None:
+    options = {"typical_p": 0.5, "bad_words": ["x"], "dry_multiplier": 1, "dry_penalty_last_n": 9, "mirostat": 2}
+    expected = SamplingParams(
+        temperature=1.0, typical_p=0.5, bad_words=("x",), dry_multiplier=1, dry_range=9, mirostat=2
+    )
+    assert nodes_of({"text": "a", "sampling_params": options})[1].params == expected
+    with pytest.raises(ParameterError, match="mode 1 is not supported") as caught:
+        read_generate({"text": "a", "sampling_params": {"mirostat": 1}})
+    assert caught.value.field == "sampling_params.mirostat"
+
+
 def test_fields_without_an_effect_are_accepted() -> None:
     body = {
         "text": "a",
