@@ -181,6 +181,17 @@ def test_given_tokens_that_the_constraint_refuses_end_the_request(model: tuple[H
         assert "not allowed by the constraint" in world.outcomes[0].end[2]
 
 
+def test_a_text_without_any_token_left_ends_with_the_options_that_left_none(
+    model: tuple[HostRunner, ConstraintCompiler],
+) -> None:
+    world = World(*model)
+    prompt = model[0].tokenizer.encode(PROMPTS[0], is_start=True)
+    world.add(prompt, {"constraint": SCHEMA, "allowed_token_ids": (300,), "no_repeat_ngram_size": 2}, seed=1)
+    world.run()
+    error = world.outcomes[0].end[2]
+    assert "no token is allowed (by the constraint and allowed_token_ids, no_repeat_ngram_size together)" in error
+
+
 def test_an_allowed_token_that_the_model_lacks_is_refused(model: tuple[HostRunner, ConstraintCompiler]) -> None:
     runner, compiler = model
     world = World(runner, compiler)

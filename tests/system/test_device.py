@@ -130,6 +130,24 @@ def test_every_option_of_sampling(checkpoint: Path, monkeypatch: pytest.MonkeyPa
     on_both(checkpoint, monkeypatch, texts(story, cases, "text"))
 
 
+def test_every_filter(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that depend on the tokens before, and one of a constraint whose masks the device makes itself."""
+    options: list[dict[str, Any]] = [
+        {"bad_words": ["a", "e"], "no_repeat_ngram_size": 2, "dry_multiplier": 1.0, "dry_allowed_length": 1},
+        {"allowed_token_ids": list(range(40, 200)), "typical_p": 0.8, "top_n_sigma": 1.5, "logprobs": 1},
+        {"mirostat": 2, "mirostat_tau": 3.0, "mirostat_eta": 0.5},
+        {"xtc_probability": 0.5, "xtc_threshold": 0.004, "dynatemp_range": 0.6},
+    ]
+    cases = [{"ending": " A", "options": {"max_tokens": 6, "temperature": 1.0, "seed": 3, **each}} for each in options]
+    on_both(checkpoint, monkeypatch, texts(story, cases, "text"))
+    options = [
+        {"regex": "[ab]{2,5}c", "mirostat": 2, "mirostat_tau": 1.0},
+        {"schema": FLAGS, "typical_p": 0.5, "xtc_probability": 1.0, "xtc_threshold": 0.01},
+    ]
+    cases = [{"options": {"max_tokens": 13, "temperature": 1.0, "seed": 4, **each}} for each in options]
+    on_both(checkpoint, monkeypatch, texts(typed, cases, "value"))
+
+
 def test_constrained_text_that_is_steered_to_its_end(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options: list[dict[str, Any]] = [
         {"schema": FLAGS, "max_tokens": 13, "temperature": 1.0, "seed": 1},

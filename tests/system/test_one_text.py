@@ -60,6 +60,13 @@ class Asked:
     seed: int
 
 
+FILTERS: list[dict[str, Any]] = [
+    {"bad_words": WORDS[:6], "no_repeat_ngram_size": 3},
+    {"dry_multiplier": 0.9, "dry_allowed_length": 1},
+    {"typical_p": 0.7, "top_n_sigma": 2.0},
+    {"xtc_probability": 0.6, "xtc_threshold": 0.05, "dynatemp_range": 0.5},
+    {"mirostat": 2, "mirostat_tau": 2.5},
+]
 Answer = tuple[tuple[int, ...], tuple[float, ...]]
 """Token ids, and their log-probabilities."""
 
@@ -80,6 +87,8 @@ def requests(number: int, seed: int) -> list[Asked]:
             params["top_p"] = 0.9
         if rng.random() < 0.2:
             params["repetition_penalty"] = 1.2
+        if rng.random() < 0.5:
+            params |= rng.choice(FILTERS if params["temperature"] else FILTERS[:2])
         made.append(Asked(text, SamplingParams(**params), index))
     return made
 

@@ -18,6 +18,8 @@ from rtlang.engine.constraints.thought_limit import limit_of
 from rtlang.engine.requests.request import Request, RequestOutput
 from rtlang_grammars.spec.work_limit import WorkLimit
 
+_FORBIDDING = ("bad_words", "allowed_token_ids", "no_repeat_ngram_size")
+
 
 def num_remaining(request: Request) -> int:
     """Tokens that may still be generated, the next one included."""
@@ -66,7 +68,11 @@ def advance(request: Request, row: Row, result: SampledRow, work: WorkLimit) -> 
     if result.error is not None:
         raise result.error
     if not result.is_finite:
-        raise NumericsError(f"the logits of token {len(request.token_ids)} are not finite, or no token is allowed")
+        forbidding = [name for name in _FORBIDDING if getattr(request.spec.params, name)]
+        hint = f" (by the constraint and {', '.join(forbidding)} together)" if forbidding else ""
+        raise NumericsError(
+            f"the logits of token {len(request.token_ids)} are not finite, or no token is allowed{hint}"
+        )
     if result.scores:
         request.results.scores.extend(result.scores)
         request.take_given_logprobs()

@@ -442,8 +442,9 @@ def gen(
             type = _tool_calls(tools, tool_choice, parallel, type, has_reasoned=bool(reasoning))
         kind = output_type(type=type, schema=schema, regex=regex, choices=_real_items(choices), grammar=grammar)
         given = {key: normalized_option(key, value) for key, value in options.items() if value is not None}
-        # Errors name the option here. Without max_tokens, min_tokens is checked against the run's max_tokens later.
-        sampling_params({"max_tokens": MAX_MAX_TOKENS, **given} if "min_tokens" in given else given)
+        if given:
+            # Errors name the option here. What must agree with the run's max_tokens and temperature is checked later.
+            sampling_params({"max_tokens": MAX_MAX_TOKENS, "temperature": 1.0, **given})
     return Gen(_name(name, "gen"), kind, params, given, reasoning)
 
 

@@ -193,9 +193,16 @@ class StateRecord:
         seed = None if params.seed is None else (params.seed + number) % (MAX_SEED + 1)
         alone = replace(params, n=1, seed=seed)
         budget = params.max_tokens if gen.reasoning is True else gen.reasoning
-        # Its constraint ends it. Stops and log-probabilities apply to the value only.
+        # Its constraint ends it. Stops, allowed tokens and log-probabilities apply to the value only.
         free = replace(
-            alone, max_tokens=budget, min_tokens=0, logprobs=None, prompt_logprobs=None, stop=(), stop_regex=()
+            alone,
+            max_tokens=budget,
+            min_tokens=0,
+            logprobs=None,
+            prompt_logprobs=None,
+            stop=(),
+            stop_regex=(),
+            allowed_token_ids=None,
         )
         own_path = f"{path}[{number}]" if params.n > 1 else path
         thought = recording.add_reasoning(self.sequence.head, free, gen.name, f"{own_path}:thought")

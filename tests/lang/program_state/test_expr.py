@@ -166,6 +166,40 @@ def test_a_role_holds_generations_among_text() -> None:
             {"presence_penalty": 0.1, "frequency_penalty": 0.2, "repetition_penalty": 1.3, "ignore_eos": True},
             {"presence_penalty": 0.1, "frequency_penalty": 0.2, "repetition_penalty": 1.3, "ignore_eos": True},
         ),
+        (
+            {
+                "bad_words": "a",
+                "allowed_token_ids": [1, 2],
+                "no_repeat_ngram_size": 3,
+                "typical_p": 0.5,
+                "top_n_sigma": 1,
+            },
+            {
+                "bad_words": ("a",),
+                "allowed_token_ids": (1, 2),
+                "no_repeat_ngram_size": 3,
+                "typical_p": 0.5,
+                "top_n_sigma": 1,
+            },
+        ),
+        (
+            {"dry_multiplier": 1, "dry_base": 2, "dry_allowed_length": 3, "dry_sequence_breakers": "b", "dry_range": 9},
+            {
+                "dry_multiplier": 1,
+                "dry_base": 2,
+                "dry_allowed_length": 3,
+                "dry_sequence_breakers": ("b",),
+                "dry_range": 9,
+            },
+        ),
+        (
+            {"temperature": 1, "mirostat": 2, "mirostat_tau": 3, "mirostat_eta": 0.2, "dynatemp_range": 0.5},
+            {"temperature": 1, "mirostat": 2, "mirostat_tau": 3, "mirostat_eta": 0.2, "dynatemp_range": 0.5},
+        ),
+        (
+            {"temperature": 1, "dynatemp_exponent": 2, "xtc_probability": 0.1, "xtc_threshold": 0.2},
+            {"temperature": 1, "dynatemp_exponent": 2, "xtc_probability": 0.1, "xtc_threshold": 0.2},
+        ),
         ({"logprobs": 2, "prompt_logprobs": 0}, {"logprobs": 2, "prompt_logprobs": 0}),
         ({"params": rt.Sampling(top_k=3)}, {"top_k": 3}),
         ({"params": rt.Sampling(top_k=3, max_tokens=9), "top_k": 4}, {"top_k": 4, "max_tokens": 9}),

@@ -46,6 +46,18 @@ def test_the_reasoning_is_in_the_sequence_and_the_meta_and_not_in_the_value(tiny
         found[2]
 
 
+def test_allowed_tokens_are_those_of_the_value_and_bad_words_those_of_both(tiny: rt.Runtime) -> None:
+    @rt.program
+    def body(s: Any) -> None:
+        s += "Question: "
+        s += rt.gen("x", 6, reasoning=20, allowed_token_ids=range(300, 340), bad_words="the", temperature=1.0, seed=2)
+
+    found = body.run(runtime=tiny)
+    assert set(found.meta("x").token_ids or ()) - set(range(300, 340)) == set() < set(found.meta("x").token_ids or ())
+    assert found.meta("x").reasoning_tokens > 0
+    assert "the" not in found.meta("x").reasoning.split()
+
+
 def test_true_gives_the_reasoning_as_many_tokens_as_the_value(tiny: rt.Runtime) -> None:
     found = reasoned.run(True, runtime=tiny)
     assert 0 < found.meta("fact").reasoning_tokens <= 60

@@ -64,6 +64,23 @@ def test_options_that_only_fail_with_those_of_the_run(target: FakeTarget) -> Non
     assert_at(caught.value, "x", place)
 
 
+@pytest.mark.parametrize("option", [{"xtc_probability": 0.5}, {"mirostat": 2}, {"dynatemp_range": 0.3}], ids=str)
+def test_options_that_need_the_temperature_of_the_run(target: FakeTarget, option: dict[str, Any]) -> None:
+    place = ""
+
+    @rt.program
+    def body(s: Any) -> None:
+        nonlocal place
+        place = here(1)
+        s += rt.gen("x", **option)
+
+    body.graph(params=rt.Sampling(temperature=0.7))
+    body.graph(params=rt.Sampling(temperature=0.7, **option))
+    with pytest.raises(rt.ParameterError, match="with temperature 0") as caught:
+        body.run()
+    assert_at(caught.value, "x", place)
+
+
 PLACES: dict[str, str] = {}
 
 
