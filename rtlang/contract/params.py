@@ -126,6 +126,9 @@ class SamplingParams:
             list of the tokens generated so far and the logits, float32 [vocab_size], which it may change in place, and returns the new
             ones. They come before penalties, bias and masks, and tokens of such a text are not drafted. Functions cannot leave their
             process, nor be recorded.
+        priority: of this generation's requests, in place of the run's; lower numbers are served earlier. None: that of the run.
+        deadline_s: seconds after which this generation fails with DeadlineError, from the moment when its inputs are there. Other nodes of
+            the run go on. None: no limit.
         max_retries: number of times an invalid value is generated again, if its constraint has keywords that masks do not enforce (at
             temperature 1 if the temperature is 0, which would repeat the same text). Such text is streamed only once it is valid.
         token_healing: take back the last token of the text before the generation; the first generated token begins with its characters,
@@ -179,6 +182,8 @@ class SamplingParams:
     include_stop_str_in_output: bool = False
     truncate_prompt_tokens: int | None = None
     logits_processors: tuple[LogitsProcessor, ...] = ()
+    priority: int | None = None
+    deadline_s: float | None = None
     max_retries: int = 2
     token_healing: bool = False
     distortion: bool = False
@@ -229,6 +234,7 @@ class SamplingParams:
             raise ParameterError(
                 "logits_processors", processors, f"expected a list of at most {MAX_PROCESSORS} functions"
             )
+        check_run_options(0 if self.priority is None else self.priority, self.deadline_s)
         _check_int("max_retries", self.max_retries, 0, MAX_RETRIES)
         for name in ("logprobs", "prompt_logprobs"):
             if getattr(self, name) is not None:
@@ -350,7 +356,7 @@ class Usage:
 
 
 def check_run_options(priority: object, deadline_s: object, seed: object = None) -> None:
-    """Check the options of a whole run.
+    """Check the options of a whole run, or of a generation.
 
     Raises:
         ParameterError: `priority`, `deadline_s` or `seed` is invalid.

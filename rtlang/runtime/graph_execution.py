@@ -13,10 +13,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from rtlang.contract.errors import RtlangError, SpentError
+from rtlang.contract.errors import DeadlineError, RtlangError, SpentError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
 from rtlang.contract.graph.value_size import Measured
 from rtlang.contract.node_work import NodeWork
+from rtlang.contract.params import seconds_left
 from rtlang.contract.request_graph import (
     Apply,
     Call,
@@ -78,6 +79,8 @@ class GraphExecution:
     ) -> None:
         self.graph_id, self._is_open, self._listener, self._on_end = graph_id, options.is_open, listener, on_end
         self._is_finishing = False
+        self._host = host
+        self._timers: list[Callable[[], None]] = []  # what cancels those of the deadlines of generations
         self._account = account = None if options.budget is None else BudgetAccount(options.budget)
         self.table = table = NodeTable(options.inputs, generations_last=account is not None)
         self._slices = slices = WorkSlices(
@@ -193,12 +196,25 @@ class GraphExecution:
                 return
             if isinstance(node, Generate) and self._account is not None:
                 node = self._account.lowered(node, num_requests(node) + self.table.waits.num_ready_requests)
+            if isinstance(node, Generate) and node.params.deadline_s is not None:
+                self._expire_later(node.node_id, node.params.deadline_s)
             if self._given.is_answered(node, before):
                 return
         if isinstance(node, Generate):
             self._calls.start(node, before, self._decisions.held_choices(node.node_id))
         else:
             self._executors[type(node)].start(node, before)
+
+    def _expire_later(self, node_id: int, deadline_s: float) -> None:
+        assert self._host.call_at is not None, "a host without timers"
+        expire = partial(self._expire, node_id, deadline_s)
+        self._timers.append(self._host.call_at(self._host.clock() + seconds_left(deadline_s), expire))
+
+    def _expire(self, node_id: int, deadline_s: float) -> None:
+        """The deadline of a generation has passed."""
+        if node_id not in self.table.ended:
+            error = DeadlineError(f"deadline_s = {deadline_s:g}: the deadline of the generation has passed")
+            self._ends.fail(self.table.nodes[node_id], error)
 
     def _end_if_done(self) -> None:
         if not self._is_open and self.table.is_done and not self._is_finishing:
@@ -216,6 +232,8 @@ class GraphExecution:
     def _end(self, event: GraphFinished | GraphFailed) -> None:
         self.table.is_over = True
         self._calls.stop_all()
+        for cancel in self._timers:
+            cancel()
         self._retention.end_graph()
         self._listener(event)
         self._on_end()

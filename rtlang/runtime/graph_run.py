@@ -146,6 +146,7 @@ class GraphRun:
             turn=loop.turn,
             reserve=share.reserve,
             worked=self._note_work,
+            call_at=lambda when, act: loop.call_at(when, partial(self._guard, act)).cancel,
         )
         self._execution = GraphExecution(
             graph_id, options, host, self._on_event, self._end, outputs=outputs, on_expand=share.expand
@@ -288,10 +289,11 @@ class GraphRun:
         def guarded(output: RequestOutput) -> None:
             self._guard(lambda: spec.listener(output))
 
+        own = spec.params.priority
         whole = replace(
             spec,
             listener=guarded,
-            priority=self._priority,
+            priority=self._priority if own is None else self._principal.priority_of(own),
             principal=self._principal,
             program=self._program,
             credit=self._credit,

@@ -380,3 +380,60 @@ def test_time_that_is_spent_ends_a_generation_once_though_its_end_decides_a_vote
     assert sorted(event.node_id for event in ends) == [1, 2, 3, 4]
     assert isinstance(world.events[0][-1], GraphFinished)
     assert world.finished(0)[3].is_cancelled
+
+
+@pytest.mark.parametrize("seed", range(sized(30)))
+def test_a_deadline_fails_its_generation_alone_and_counts_from_its_start(seed: int) -> None:
+    """Each generation waits for a chain of others; all of them run as fast with deadlines as without."""
+    rng = random.Random(seed)
+    chains = [[rng.randint(1, 9) for _ in range(rng.randint(1, 3))] for _ in range(4)]
+    limits = {(i, j): rng.choice([None, rng.randint(1, 12) + 0.5]) for i in range(4) for j in range(len(chains[i]))}
+
+    def nodes_of(limited: bool) -> list[Node]:
+        nodes: list[Node] = []
+        for i, chain in enumerate(chains):
+            nodes.append(Text(len(nodes), None, (f"{i}",)))
+            for j, max_tokens in enumerate(chain):
+                params = SamplingParams(
+                    max_tokens=max_tokens, seed=i, ignore_eos=True, deadline_s=limits[i, j] if limited else None
+                )
+                nodes.append(Generate(len(nodes), len(nodes) - 1, f"{i}.{j}", params))
+        return nodes
+
+    world = World()
+    nodes = nodes_of(limited=True)
+    world.submit(nodes)
+    began, ended = dict[int, float](), dict[int, float]()
+    while world.engine.has_work:
+        for node_id in world.tables[0].begun:
+            began.setdefault(node_id, world.now)
+        world.step()
+        for node_id in world.tables[0].ended:
+            ended.setdefault(node_id, world.now)
+    assert world.timers == [], "the timers of a graph end with it"
+    plain = World()
+    plain.submit(nodes_of(limited=False))
+    plain.run()
+    texts = {event.name: event.completions[0].text for event in plain.finished(0).values()}
+    finished = world.finished(0)
+    errors = {event.node_id: event.error for event in world.events[0] if isinstance(event, NodeFailed)}
+    at = 0
+    for i, chain in enumerate(chains):
+        at += 1
+        is_lost = False
+        for j, _ in enumerate(chain):
+            limit = limits[i, j]
+            if is_lost:
+                assert isinstance(errors[at], DependencyError)
+            elif at in errors:
+                assert isinstance(errors[at], DeadlineError)
+                assert limit is not None
+                assert errors[at].message == f"deadline_s = {limit:g}: the deadline of the generation has passed"
+                assert limit <= ended[at] - began[at] < limit + 1
+                is_lost = True
+            else:
+                assert finished[at].completions[0].text == texts[f"{i}.{j}"]
+                assert limit is None or ended[at] - began[at] < limit
+            at += 1
+    assert isinstance(world.events[0][-1], GraphFinished)
+    world.run()

@@ -10,8 +10,11 @@ import pytest
 
 from rtlang.contract.errors import AbortedError, GraphError, InternalError
 from rtlang.contract.events import Event, GraphFailed
+from rtlang.contract.params import SamplingParams
 from rtlang.contract.process.current_work import CurrentWork
+from rtlang.contract.runs.principal import Principal
 from rtlang.contract.runs.run_options import RunOptions
+from rtlang.engine.requests.request import RequestSpec
 from rtlang.runtime.admission import Admission, Share
 from rtlang.runtime.graph_run import GraphRun, LocalGraphRun, RuntimeServices, notify
 from rtlang.runtime.process.turn_work import TurnWork
@@ -124,3 +127,18 @@ def test_many_small_grants_are_one_command() -> None:
     run.grant(7)
     commands[-1](SimpleNamespace(grant=granted.append))
     assert (granted, len(commands)) == ([1000, 7], 2)
+
+
+@pytest.mark.parametrize(("own", "expected"), [(None, 2), (0, 0), (-4, -3), (9, 5)])
+def test_a_generation_has_its_own_priority_within_the_limits_of_its_principal(own: int | None, expected: int) -> None:
+    specs: list[RequestSpec] = []
+    loop = FakeLoop()
+    loop.engine = SimpleNamespace(add=lambda spec, now: specs.append(spec))  # type: ignore[attr-defined]
+    runner = SimpleNamespace(tokenizer=None, max_model_len=8)
+    services = RuntimeServices(
+        cast(Any, loop), cast(Any, runner), cast(Any, None), is_broken=lambda: False, on_end=lambda graph_id: None
+    )
+    options = RunOptions(priority=2, principal=Principal("p", min_priority=-3, max_priority=5), seed=0)
+    run = GraphRun(7, lambda event: None, Share(Admission(4)), options, services)
+    run._submit(RequestSpec(prompt_ids=(1,), params=SamplingParams(priority=own), listener=lambda output: None))
+    assert [spec.priority for spec in specs] == [expected]

@@ -13,6 +13,7 @@ import torch
 import transformers
 
 import rtlang as rt
+from rtlang.serve.server import running_server
 from tests.support.models.tiny_models import make_checkpoint
 
 WORDS = ["the", "model", "said", "that", "one", "of", "them", "was", "here", "and", "the", "other", "one", "there"]
@@ -192,3 +193,34 @@ def test_a_stop_token_is_a_part_of_the_text_if_asked_but_no_end_token(runtime: r
 def test_a_constrained_text_never_includes_its_stop(runtime: rt.Runtime) -> None:
     with pytest.raises(rt.ParameterError, match="include_stop_str_in_output = True: allowed only without a constraint"):
         generate.run("the", {"regex": "a+", "stop": "b", "include_stop_str_in_output": True}, runtime=runtime)
+
+
+@rt.program
+def hurried(s: rt.State) -> None:
+    s += "the"
+    slow, fast = s.fork(2)
+    slow += rt.gen("slow", max_tokens=400, ignore_eos=True, deadline_s=0.001)
+    slow += rt.gen("after", max_tokens=2)
+    fast += rt.gen("fast", max_tokens=4, ignore_eos=True, priority=-1, deadline_s=600)
+
+
+@pytest.mark.parametrize("is_remote", [False, True])
+def test_a_deadline_fails_one_generation_and_what_depends_on_it(is_remote: bool, runtime: rt.Runtime) -> None:
+    if is_remote:
+        with running_server(runtime) as url, rt.connect(url) as there:
+            result = hurried.run(runtime=there, on_error="result")
+    else:
+        result = hurried.run(runtime=runtime, on_error="result")
+    assert len(result.text("fast")) > 0
+    with pytest.raises(rt.DeadlineError, match=r"deadline_s = 0.001: the deadline of the generation has passed"):
+        result["slow"]
+    with pytest.raises(rt.RtlangError):
+        result["after"]
+    again = generate.run("the", {"max_tokens": 4, "ignore_eos": True}, runtime=runtime)
+    assert result.text("fast") == again["x"]
+
+
+@pytest.mark.parametrize(("option", "value"), [("deadline_s", 0), ("deadline_s", "x"), ("priority", 1 << 40)])
+def test_deadlines_and_priorities_are_checked_by_name(option: str, value: Any) -> None:
+    with pytest.raises(rt.ParameterError, match=option):
+        rt.gen("x", **{option: value})

@@ -83,6 +83,7 @@ class RequestSpec:
         constraint: of the generated text; None for free text.
         seed, choice: key of the sampling noise, together with the index of each output token.
         priority: lower numbers are served earlier.
+        deadline: time at which its node fails if it has not ended, in seconds of the engine's clock; None for no such time.
         principal: the party that the request belongs to; rows, pages, tokens and compilations are fair between principals.
         program: shared with the program's other requests; None for a program of its own.
         remaining_tokens: estimated tokens on the longest path of its program after it.
@@ -104,6 +105,7 @@ class RequestSpec:
     seed: int = 0
     choice: int = 0
     priority: int = 0
+    deadline: float | None = None
     principal: Principal = LOCAL
     program: ProgramAccount | None = None
     remaining_tokens: int = 0

@@ -15,7 +15,7 @@ AGEING_S = 10.0
 """Seconds of waiting equal to one priority level."""
 
 DEADLINE_S = 60.0
-"""A program whose deadline is nearer than this goes before others by the difference."""
+"""A program or request whose deadline is nearer than this goes before others by the difference."""
 
 SERVICE_WEIGHT = 2.0
 """Seconds that a program is moved back for a second of service. In simulations, 1 helped short programs less, and 3 delayed the slowest."""
@@ -45,7 +45,10 @@ def program(request: Request) -> Key:
     precede shorter ones.
     """
     own = request.program
-    rank = own.arrival_time if own.deadline is None else min(own.arrival_time, own.deadline - DEADLINE_S)
+    rank = own.arrival_time
+    for deadline in (own.deadline, request.spec.deadline):
+        if deadline is not None:
+            rank = min(rank, deadline - DEADLINE_S)
     service_s = _in_doubling_steps(own.service_s) + _in_doubling_steps(request.prompt_s)
     return (
         rank + AGEING_S * request.spec.priority + SERVICE_WEIGHT * service_s,

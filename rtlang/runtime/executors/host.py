@@ -36,6 +36,7 @@ class Host:
         work: the record of the engine thread's work.
         worked: called with the seconds that this thread has worked on nodes.
         turn: the work of the engine thread's present turn.
+        call_at: calls a function at a time of the clock, and returns what cancels that; None has no timers.
     """
 
     tokenizer: Tokenizer
@@ -51,3 +52,4 @@ class Host:
     work: CurrentWork = field(default_factory=CurrentWork)
     worked: Callable[[float], None] = lambda seconds: None
     turn: TurnWork = field(default_factory=TurnWork)
+    call_at: Callable[[float, Callable[[], None]], Callable[[], None]] | None = None

@@ -21,7 +21,7 @@ from rtlang.contract.events import (
 )
 from rtlang.contract.graph.node_paths import site_of
 from rtlang.contract.graph.value_size import Measured
-from rtlang.contract.params import FinishReason, SamplingParams, SelectMethod, Usage
+from rtlang.contract.params import FinishReason, SamplingParams, SelectMethod, Usage, seconds_left
 from rtlang.contract.request_graph import Apply, Generate, Node, Select, choices_of, num_requests
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.engine.requests.request import Request, RequestOutput, RequestSpec
@@ -257,6 +257,7 @@ class ModelCalls:
                 constraint=node.constraint,
                 seed=seed,
                 choice=choice,
+                deadline=None if params.deadline_s is None else work.started + seconds_left(params.deadline_s),
                 remaining_tokens=node.marks.remaining_tokens,
                 is_urgent=node.marks.is_urgent,
                 score_from=1 if params.prompt_logprobs is not None and choice == 0 else None,

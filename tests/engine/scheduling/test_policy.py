@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from rtlang.engine.requests.program_account import ProgramAccount
@@ -54,6 +55,15 @@ def test_a_near_deadline_counts_as_an_earlier_arrival() -> None:
     assert order("program", [early, urgent]) == [1, 2]
     urgent.program.deadline = 9.0 + policy.DEADLINE_S
     assert order("program", [early, urgent]) == [2, 1]
+
+
+def test_the_deadline_of_a_request_counts_for_it_alone() -> None:
+    early, urgent, sibling = request(1, program=10.0), request(2, program=12.0), request(3, program=12.0)
+    sibling.program = urgent.program
+    urgent.spec = replace(urgent.spec, deadline=9.0 + policy.DEADLINE_S)
+    assert order("program", [early, sibling, urgent]) == [2, 1, 3]
+    urgent.program.deadline = 8.0 + policy.DEADLINE_S
+    assert order("program", [early, sibling]) == [3, 1]
 
 
 def test_longest_prefix_keeps_the_oldest_in_front() -> None:

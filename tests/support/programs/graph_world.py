@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -35,6 +35,12 @@ class World:
         self.events: dict[int, list[Event]] = {}
         self.num_ended = 0
         self.tables: list[NodeTable] = []
+        self.timers: list[tuple[float, Callable[[], None]]] = []
+
+    def call_at(self, when: float, act: Callable[[], None]) -> Callable[[], None]:
+        timer = (when, act)
+        self.timers.append(timer)
+        return lambda: self.timers.remove(timer) if timer in self.timers else None
 
     def submit(
         self, nodes: list[Node], inputs: Mapping[str, str] | None = None, *, is_open: bool = False, **others: Any
@@ -59,6 +65,7 @@ class World:
             self.engine.abort,
             lambda: self.now,
             pages=ProgramPages(self.engine.cache, program.arrival_time),
+            call_at=self.call_at,
         )
         options = RunOptions(inputs or {}, is_open, **others)
         state = GraphExecution(graph_id, options, host, tell, end)
@@ -68,6 +75,10 @@ class World:
 
     def step(self) -> None:
         self.now += 1.0
+        for timer in [timer for timer in self.timers if timer[0] <= self.now]:
+            if timer in self.timers:  # else its graph has ended meanwhile
+                self.timers.remove(timer)
+                timer[1]()
         for output in self.engine.step(self.now):
             output.request.spec.listener(output)
         for table in self.tables:
