@@ -31,6 +31,8 @@ from rtlang.contract.request_graph import (
 
 KEY_BYTES = 16
 _UNNEEDED = frozenset(("id", "parent", "name", "marks", "path", "policy"))
+_UNNEEDED_PARAMS = frozenset(("priority", "deadline_s"))
+"""Options that no text depends on."""
 
 
 class Keys:
@@ -96,6 +98,8 @@ class Keys:
                     value = [self._operand(each, start) for each in value]
                 case "on" | "until":
                     value = self._operand(value, start)
+                case "params":
+                    value = {key: each for key, each in value.items() if key not in _UNNEEDED_PARAMS}
                 case "body" | "default":
                     value = self._block(value, start)
                 case "cases":

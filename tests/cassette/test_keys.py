@@ -40,6 +40,8 @@ def test_names_hints_and_ids_do_not_count() -> None:
     assert key_of(TEXT, replace(NODE, name="y", marks=Marks(remaining_tokens=7))) == expected
     assert key_of(replace(TEXT, node_id=5), Generate(9, 5, "x", GREEDY)) == expected
     assert key_of(TEXT, NODE, seed=2) == expected
+    hurried = replace(NODE, params=SamplingParams(priority=3, deadline_s=9.0))
+    assert key_of(TEXT, hurried) == expected
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,8 @@ class GenOptions(TypedDict, total=False):
     include_stop_str_in_output: bool | None
     truncate_prompt_tokens: int | None
     logits_processors: Iterable[LogitsProcessor] | None
+    priority: int | None
+    deadline_s: float | None
     max_retries: int | None
     token_healing: bool | None
     distortion: bool | None
