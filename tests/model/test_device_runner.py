@@ -19,7 +19,7 @@ import torch
 pytest.importorskip("triton")  # there is none for some platforms
 
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.errors import ConfigError
+from rtlang.contract.errors import ConfigError, ParameterError
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import LogitFilters, Row, Step, StepOutput
 from rtlang.model.device_runner import DeviceRunner
@@ -290,11 +290,28 @@ def test_filtered_rows_are_those_of_the_cpu(checkpoint: Path, triton: None, monk
 def test_changed_logits_may_come_in_any_layout() -> None:
     logits = torch.randn(7, 3, generator=torch.Generator().manual_seed(0)).to(gpu.DEVICE).T
     row = Row(0, [1], 0, (0,), 0, True, SamplingParams(logit_bias=((2, 1.5),)), banned_token_ids=(4,))
-    changed = _changed_logits(logits, [row] * 3, [1], None)
+    changed = _changed_logits(logits, [row] * 3, [1], None, {})
     want = logits.clone()
     want[1, 2] += 1.5
     want[1, 4] = -torch.inf
     assert torch.equal(changed, want)
+
+
+def test_processors_come_first_and_their_errors_are_of_their_rows() -> None:
+    logits = torch.randn(3, 7, generator=torch.Generator().manual_seed(0)).to(gpu.DEVICE)
+    untouched = logits.clone()
+    flip = SamplingParams(logits_processors=(lambda token_ids, line: -line,), logit_bias=((2, 1.5),))
+    fail = SamplingParams(logits_processors=(lambda token_ids, line: token_ids,))
+    rows = [Row(0, [1], 0, (0,), 0, True, params, output_token_ids=[3]) for params in (PARAMS, flip, fail)]
+    errors: dict[int, ParameterError] = {}
+    changed = _changed_logits(logits, rows, [1, 2], errors)
+    assert list(errors) == [2]
+    want = -untouched[1]
+    want[2] += 1.5
+    assert torch.equal(changed[1], want)
+    assert torch.equal(changed[0], untouched[0])
+    assert bool(changed[2].isnan().all())
+    assert torch.equal(logits, untouched)
 
 
 def test_the_last_page_is_nobodys(checkpoint: Path, triton: None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import queue
 import random
 import re
 from collections.abc import Callable, Iterator
@@ -11,6 +12,10 @@ from typing import Any
 import pytest
 
 import rtlang as rt
+from rtlang.contract.events import Completion, Event, GraphFailed, NodeFinished
+from rtlang.contract.params import Constraint, ConstraintKind
+from rtlang.contract.request_graph import Generate, RequestGraph, Text
+from rtlang.contract.runs.run_options import RunOptions
 from tests.support.long_tests import sized
 
 GRAMMAR = """start: item (", " item)*
@@ -159,3 +164,44 @@ def test_a_stop_token_ends_the_text_at_the_first_place_where_it_is_complete(
     assert found.meta("x").stop_match == stop
     ignored = generate.run("1, 2, ", {**options, "stop_token_ids": [stop]}, runtime=runtime).text("x")
     assert re.fullmatch(r"\d\d(, \d\d)*", ignored)
+
+
+def test_a_text_goes_on_from_given_tokens_to_the_same_stop(runtime: rt.Runtime) -> None:
+    """The tokens of an earlier run are replayed through the constraint, and the places where the text is complete with them."""
+    params = rt.Sampling(max_tokens=30, temperature=1.0, seed=6, stop=(", ", "a"))
+    constraint = Constraint(ConstraintKind.REGEX, "([a-f]{2,5}, )*[a-f]{2,5}")
+    graph = RequestGraph((Text(0, None, ("The ",)), Generate(1, 0, "x", params, constraint)))
+    whole = finished(runtime, graph, RunOptions())
+    assert whole.stop_match in params.stop
+    for count in range(len(whole.token_ids) + 1):
+        options = RunOptions(continue_from={1: (whole.token_ids[:count],)})
+        again = finished(runtime, graph, options)
+        assert (again.text, again.token_ids, again.stop_match) == (whole.text, whole.token_ids, whole.stop_match)
+
+
+def finished(runtime: rt.Runtime, graph: RequestGraph, options: RunOptions) -> Completion:
+    events: queue.Queue[Event] = queue.Queue()
+    runtime.submit(graph, events.put, options)
+    while True:
+        event = events.get(timeout=60)
+        assert not isinstance(event, GraphFailed), event
+        if isinstance(event, NodeFinished) and event.node_id == 1:
+            return event.completions[0]
+
+
+def test_stops_do_not_count_in_the_thought_before_a_value(runtime: rt.Runtime) -> None:
+    for seed in range(8):
+        options = {
+            "regex": "[a-f]{1,3}(, [a-f]{1,3}){0,3}",
+            "reasoning": 8,
+            "max_tokens": 40,
+            "temperature": 1.5,
+            "seed": seed,
+        }
+        whole = generate.run("The ", options, runtime=runtime)
+        stops = (",", "a", "e", " ")
+        found = generate.run("The ", {**options, "stop": stops}, runtime=runtime)
+        assert found.meta("x").reasoning == whole.meta("x").reasoning
+        assert found["x"] == cut(
+            whole["x"], lambda text: re.fullmatch("[a-f]{1,3}(, [a-f]{1,3}){0,3}", text) is not None, stops, ()
+        )

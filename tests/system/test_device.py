@@ -148,6 +148,33 @@ def test_every_filter(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None
     on_both(checkpoint, monkeypatch, texts(typed, cases, "value"))
 
 
+def test_processors_stops_and_prompts_without_text(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def rising(token_ids: list[int], logits: Any) -> Any:
+        logits[70 + len(token_ids)] = 1000.0
+        return logits
+
+    options: list[dict[str, Any]] = [
+        {"logits_processors": [rising], "max_tokens": 4, "temperature": 1.0, "seed": 1},
+        {"max_tokens": 0},
+        {"truncate_prompt_tokens": 7, "max_tokens": 3},
+        {"logits_processors": [rising], "max_tokens": 6, "stop": "K", "include_stop_str_in_output": True},
+    ]
+    on_both(
+        checkpoint,
+        monkeypatch,
+        texts(story, [{"ending": " A", "options": each} for each in options], "text"),
+    )
+
+
+def test_stops_beside_constraints(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options: list[dict[str, Any]] = [
+        {"regex": "[ab]{2,9}", "stop": "ba", "max_tokens": 9, "temperature": 1.0, "seed": 3},
+        {"regex": "([ab]c)+", "stop_token_ids": [90], "logit_bias": {90: 100.0}, "max_tokens": 6, "min_tokens": 3},
+        {"regex": "[ab]{2,9}", "stop_regex": "a{2}|b{2}", "max_tokens": 9, "temperature": 1.0, "seed": 5},
+    ]
+    on_both(checkpoint, monkeypatch, texts(typed, [{"options": each} for each in options], "value"))
+
+
 def test_constrained_text_that_is_steered_to_its_end(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options: list[dict[str, Any]] = [
         {"schema": FLAGS, "max_tokens": 13, "temperature": 1.0, "seed": 1},
