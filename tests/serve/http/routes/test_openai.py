@@ -252,6 +252,49 @@ def test_prompts_of_text_and_of_token_ids_are_completed_alike(plain: HttpClient)
     assert [f"Once upon{text}" for text in texts] == [first.text, second.text]
 
 
+def test_a_completion_begins_and_ends_where_it_is_asked_to(plain: HttpClient) -> None:
+    def choice(**options: Any) -> dict[str, Any]:
+        body = {
+            "prompt": "Once upon a time there was",
+            "temperature": 0,
+            "max_tokens": 12,
+            "ignore_eos": True,
+        } | options
+        response = plain.post("/v1/completions", body).json
+        assert "choices" in response, response
+        return response["choices"][0] | {"usage": response["usage"]}
+
+    nothing = choice(max_tokens=0)
+    assert (nothing["text"], nothing["finish_reason"], nothing["usage"]["completion_tokens"]) == ("", "length", 0)
+    whole = choice()["text"]
+    stop = whole[3:5]
+    end = whole.index(stop)
+    assert choice(stop=stop)["text"] == whole[:end]
+    assert choice(stop=stop, include_stop_str_in_output=True)["text"] == whole[: end + 2]
+    short = choice(truncate_prompt_tokens=3)
+    assert short["usage"]["prompt_tokens"] == 3
+    number = choice(regex="[0-9]{2}(, [0-9]{2})*", stop=", ")
+    assert (number["text"].isdecimal(), number["finish_reason"]) == (True, "stop")
+    for field, options in (
+        ("truncate_prompt_tokens", {"truncate_prompt_tokens": 3, "echo": True}),
+        ("truncate_prompt_tokens", {"truncate_prompt_tokens": -1}),
+        ("include_stop_str_in_output", {"include_stop_str_in_output": True, "regex": "a+"}),
+        ("logits_processors", {"logits_processors": ["f"]}),
+    ):
+        refused = plain.post("/v1/completions", {"prompt": "Once"} | options)
+        assert (refused.status, refused.json["error"]["param"]) == (400, field)
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_a_chat_that_is_too_long_for_the_model_may_be_truncated(plain: HttpClient, is_stream: bool) -> None:
+    body = {"messages": [{"role": "user", "content": "all of it " * 1000}], "max_tokens": 4, "stream": is_stream}
+    assert plain.post("/v1/chat/completions", body).status == 400
+    response = plain.post("/v1/chat/completions", body | {"truncate_prompt_tokens": 100})
+    assert response.status == 200
+    if not is_stream:
+        assert response.json["usage"]["prompt_tokens"] == 100
+
+
 @pytest.mark.parametrize(
     "extra",
     [
