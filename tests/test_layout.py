@@ -150,6 +150,13 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/engine/scheduling/test_fair_shares.py",
         "flows are what is shared there",
     ),
+    **{
+        f"rtlang/lang/execution/{name}.py": (
+            "tests/lang/execution/test_completed_rows.py",
+            "rows are read, run and reported there, with every kind of reader and of end",
+        )
+        for name in ("progress", "row_runs", "row_source")
+    },
     "rtlang/lang/program_state/state_record.py": (
         "tests/lang/program_state/test_state.py",
         "it has what states record, which is tested on them",

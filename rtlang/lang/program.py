@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Never, Self, Unpack, overload
 
 from rtlang.compiler.context import Context
@@ -17,7 +17,11 @@ from rtlang.contract.errors import GraphError, TraceError
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import RequestGraph
 from rtlang.lang.execution import batch, run
+from rtlang.lang.execution.completed_rows import MAX_IN_FLIGHT, CompletedRows
+from rtlang.lang.execution.progress import Report
 from rtlang.lang.execution.result import Result
+from rtlang.lang.execution.row_runs import MAX_THREADS
+from rtlang.lang.execution.row_source import Rows
 from rtlang.lang.execution.stream import Stream
 from rtlang.lang.lazy_values.static_types import P, R_co
 from rtlang.lang.lazy_values.values import user_location
@@ -104,8 +108,8 @@ class Program(Generic[P, R_co]):
         self,
         inputs: Iterable[Mapping[str, Any]],
         *,
-        progress: bool | Callable[[int, int], None] = False,
-        max_threads: int = batch.MAX_THREADS,
+        progress: bool | Report = False,
+        max_threads: int = MAX_THREADS,
         **keywords: Unpack[RunKeywords],
     ) -> list[Result[R_co]]:
         """Run the program once per input, concurrently; results are in the order of the inputs.
@@ -122,7 +126,44 @@ class Program(Generic[P, R_co]):
             ParameterError: an input is not a mapping. With on_error="raise", also the errors of `run`.
         """
         options = self._made(_only_options("run_batch", keywords), on_error="result")
-        return batch.run_batch(self._body, inputs, options, progress=progress, max_threads=max_threads)
+        return list(batch.run_batch(self._body, inputs, options, progress=progress, max_threads=max_threads))
+
+    def as_completed(
+        self,
+        rows: Rows,
+        *,
+        in_order: bool = False,
+        max_in_flight: int = MAX_IN_FLIGHT,
+        progress: bool | Report = False,
+        max_threads: int = MAX_THREADS,
+        **keywords: Unpack[RunKeywords],
+    ) -> CompletedRows[R_co]:
+        """Run the program once per row and iterate over the results as they come: `for result in ...` or `async for result in ...`.
+
+        Each result has the `index` of its row and the `row`. Memory does not depend on the number of rows, which may be endless: rows are
+        read while there is room for them, and as many run as the runtime takes.
+
+        Args:
+            rows: keyword arguments, one mapping per run: any iterable or generator, which is read on a thread of its own, or an
+                asynchronous one. An error that it raises cancels the runs, and is raised after the results that are there.
+            in_order: results come in the order of the rows instead of the order of their ends.
+            max_in_flight: rows that are read and whose results were not taken yet, at most.
+            progress, max_threads: as for `run_batch`; the number of all runs is None while it is not known.
+            keywords: as for `run_batch`. A row with missing or unknown arguments is a failed run.
+        Raises:
+            TypeError: a keyword is no option.
+            ParameterError: an option is invalid; while iterating, a row is not a mapping.
+        """
+        options = self._made(_only_options("as_completed", keywords), on_error="result")
+        return CompletedRows(
+            self._body,
+            rows,
+            options,
+            in_order=in_order,
+            max_in_flight=max_in_flight,
+            max_threads=max_threads,
+            progress=progress,
+        )
 
     @overload
     def graph(self, *args: P.args, **kwargs: P.kwargs) -> RequestGraph: ...

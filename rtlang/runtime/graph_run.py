@@ -321,6 +321,9 @@ class GraphRun:
         for timer in (self._timer, self._budget_timer):
             if timer is not None:
                 timer.cancel()
+        self._listener = (
+            _ignore  # it refers to the program's side, and this object waits for a collection of reference cycles
+        )
         self._free_values()
 
     def _free_values(self) -> None:
@@ -402,6 +405,10 @@ class LocalGraphRun:
     def _try(self, act: Callable[[GraphRun], None]) -> None:
         with contextlib.suppress(EngineDeadError):  # the final event was already sent
             self._act(self._graph_id, act)
+
+
+def _ignore(event: Event) -> None:
+    """Listens to nothing."""
 
 
 def _free(values: dict[tuple[int, int], Any]) -> None:

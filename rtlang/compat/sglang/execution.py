@@ -19,6 +19,7 @@ from rtlang.contract.events import Event, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.service.target import Target
 from rtlang.lang.lazy_values.values import Value, needs_of
+from rtlang.lang.recordings.driver import AheadOfTime
 from rtlang.lang.recordings.recording import Recording
 from rtlang.lang.sessions.interruptible_condition import InterruptibleCondition
 from rtlang.lang.sessions.program_options import ProgramOptions
@@ -147,7 +148,7 @@ class Execution:
     @property
     def is_traced(self) -> bool:
         """Whether nothing runs."""
-        return not isinstance(self.recording.driver, Session)
+        return isinstance(self.recording.driver, AheadOfTime)
 
     @property
     def has_vocabulary(self) -> bool:

@@ -17,6 +17,7 @@ from rtlang.compat.sglang.tracing import Trace, call_in_trace, compute_prefix, i
 from rtlang.contract.errors import ParameterError, TraceError
 from rtlang.contract.service.target import Target
 from rtlang.lang.execution import batch
+from rtlang.lang.execution.row_runs import MAX_THREADS
 from rtlang.lang.lazy_values.values import user_location
 from rtlang.lang.program_state.body import Body
 from rtlang.lang.program_state.state import State, record_of
@@ -162,7 +163,7 @@ class SglFunction:
             raise ParameterError("batch_kwargs", batch_kwargs, "expected a list of dicts or of tuples of arguments")
         inputs = [self._arguments(number, item) for number, item in enumerate(batch_kwargs)]
         found = resolve_backend(backend)
-        threads = batch.MAX_THREADS if isinstance(num_threads, str) else num_threads
+        threads = MAX_THREADS if isinstance(num_threads, str) else num_threads
         defaults = run_options(options)
 
         def run(part: list[dict[str, Any]]) -> list[ProgramState]:

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from rtlang.contract.errors import TraceError
 from rtlang.contract.service.target import Target
 from rtlang.lang.execution.outputs import asked_nodes, needed_nodes
-from rtlang.lang.execution.result import Result
+from rtlang.lang.execution.result import Result, RowResult
 from rtlang.lang.program_state.body import Body
 from rtlang.lang.program_state.state import State
 from rtlang.lang.program_state.state_record import StateRecord
@@ -33,6 +35,16 @@ class ProgramRun:
         self.error: BaseException | None = None
         self._body, self._state = body, StateRecord(self.session.recording)
         self._returned: Any = None
+
+    def check(self) -> bool:
+        """Whether the function takes the arguments of the body. Otherwise the run ends with the error."""
+        try:
+            self._body.check_complete()
+        except (TypeError, TraceError) as error:
+            self.error = error
+            self.session.cancel()
+            return False
+        return True
 
     def execute(self) -> None:
         """Call a plain body and submit the rest of its graph. An exception cancels the graph and is kept in `error`."""
@@ -63,4 +75,13 @@ class ProgramRun:
 
     def result(self) -> Result:
         """The result, once body and graph have ended."""
-        return Result(self.session, self._state, self._returned, self.error)
+        result: Result = Result(self.session, self._state, self._returned, self.error)
+        self.session.release()
+        return result
+
+    def row_result(self, index: int, row: Mapping[str, Any]) -> RowResult:
+        """The result of one row of several, once body and graph have ended."""
+        result: RowResult = RowResult(self.session, self._state, self._returned, self.error, index, row)
+        self.session.release()
+        self.error = self._returned = None  # they refer to frames, and these to this object
+        return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Generic, Never
 
 from rtlang.contract.errors import RtlangError
@@ -179,3 +180,24 @@ class Result(StateResult, Generic[R_co]):
     def __repr__(self) -> str:
         state = "ok" if self.error is None else f"error {type(self.error).__name__}: {self.error}"
         return f"<Result {list(self.names)}, {state}>"
+
+
+class RowResult(Result[R_co]):
+    """The result of one row of several.
+
+    Attributes:
+        index: the number of the row, from 0.
+        row: the row as it was given.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        state: StateRecord,
+        returned: Any,
+        error: BaseException | None,
+        index: int,
+        row: Mapping[str, Any],
+    ) -> None:
+        super().__init__(session, state, returned, error)
+        self.index, self.row = index, row

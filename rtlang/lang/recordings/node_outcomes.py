@@ -69,6 +69,10 @@ class Outcomes:
         self._reported: set[int] = set()
         self._handled: set[int] = set()  # by the ids in the graph
 
+    def release(self, driver: Driver) -> None:
+        """Read outcomes from `driver` from now on."""
+        self._driver = driver
+
     # Values
 
     def finished(self, node_id: int) -> NodeFinished:

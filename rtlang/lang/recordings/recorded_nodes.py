@@ -41,6 +41,9 @@ _INSIDE = (
 )
 
 
+_EMPTY: dict[Any, Any] = {}
+
+
 @dataclass(slots=True)
 class Control:
     """A control node that is being recorded; see `RecordedNodes.control`."""
@@ -217,6 +220,14 @@ class RecordedNodes:
                     found = set(found)
                 found.add(node.parent)
         return found
+
+    def release(self) -> None:
+        """Share the tables that stayed empty with other recordings: nothing is added any more."""
+        assert self.is_closed, "the body has not ended"
+        self._pending = []
+        for name in ("inner", "functions", "computed", "reasoning_of", "names_of_reasoning", "inputs", "_applied"):
+            if not getattr(self, name):
+                setattr(self, name, _EMPTY)
 
     # Reading
 

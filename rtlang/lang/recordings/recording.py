@@ -207,6 +207,12 @@ class Recording:
         """Close the recording, because the body has ended; recording more raises."""
         self.nodes.is_closed = True
 
+    def release(self, driver: Driver) -> None:
+        """Read outcomes from `driver` from now on: the one that ran the body is not kept for them."""
+        self.driver = driver
+        self.outcomes.release(driver)
+        self.nodes.release()
+
     def graph(self) -> RequestGraph:
         """Everything recorded, as one graph."""
         return RequestGraph(tuple(self.nodes.outer.values()), self.inputs)

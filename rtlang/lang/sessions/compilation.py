@@ -82,6 +82,11 @@ class RunCompilation:
             graph = RequestGraph(graph.nodes, graph.inputs, outputs)
         return graph, savings
 
+    def release(self) -> None:
+        """Keep only what was submitted and its savings: no part follows."""
+        self._unsent, self._known, self._share_of = [], None, None
+        self._passes, self._outputs = (), None
+
     def commit(self, graph: RequestGraph, savings: Savings, *, is_last: bool) -> None:
         """Account for a part that was submitted."""
         self.submitted.extend(graph.nodes)

@@ -24,7 +24,6 @@ from rtlang.contract.errors import (
     OverloadError,
     RtlangError,
     SpentError,
-    TraceError,
 )
 from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
 from rtlang.contract.graph.host_calls import answer_call
@@ -32,7 +31,7 @@ from rtlang.contract.params import Usage
 from rtlang.contract.request_graph import Generate, Node, Text
 from rtlang.contract.runs.run_options import abilities_of
 from rtlang.contract.service.target import GraphRun, Target
-from rtlang.lang.recordings.driver import Outcome
+from rtlang.lang.recordings.driver import EndedDriver, Outcome, outcome_at_end
 from rtlang.lang.recordings.recording import Recording
 from rtlang.lang.sessions.compilation import EventCopies, RunCompilation
 from rtlang.lang.sessions.interruptible_condition import InterruptibleCondition
@@ -40,6 +39,10 @@ from rtlang.lang.sessions.program_options import DEFAULT_PROGRAM_OPTIONS, Progra
 
 MAX_OVERLOAD_WAIT_S = 5.0
 MAX_WAIT_S = 3600.0  # maximum time of one wait; condition variables cannot wait arbitrarily long
+
+_ENDED = InterruptibleCondition()
+"""Of all sessions that were released: nothing waits for them."""
+_NO_COPIES = EventCopies(keeps_text=False)
 
 
 class Session:
@@ -144,15 +147,7 @@ class Session:
         found = self._outcomes.get(node_id)
         if found is not None or self.final is None:
             return found
-        if isinstance(self.final, RtlangError):
-            return self._outcomes.get(node_id, self.final)
-        if node_id in self.recording.outcomes.dropped:
-            return TraceError(
-                "not generated: no output of the run depends on it; name it, and list the name in outputs= if that is given"
-            )
-        return self._outcomes.get(node_id) or RtlangError(
-            f"the runtime ended the graph without a result for node {node_id}"
-        )
+        return outcome_at_end(node_id, self.final, self._outcomes, self.recording.outcomes.dropped)
 
     def wait(self, node_ids: Sequence[int]) -> None:
         """Submit recorded nodes and block until these nodes have outcomes."""
@@ -212,6 +207,20 @@ class Session:
         if self.deadline is not None and time.monotonic() >= self.deadline:
             self._end(DeadlineError("the deadline passed before the program ended"))
         return self.final is not None
+
+    def release(self) -> None:
+        """Drop what only a running program needs: body and graph have ended, and the outcomes are read from now on."""
+        assert self.final is not None, "the graph has not ended"
+        self._condition, self._flush_lock = _ENDED, _ENDED.lock
+        self._run = self._on_event = self._on_end = self._on_wait = self._on_overload = None
+        self._copies = _NO_COPIES
+        for node_id, outcome in self._outcomes.items():
+            if isinstance(outcome, NodeFinished) and outcome.account is not None:
+                self._outcomes[node_id] = replace(outcome, account=None)
+        if isinstance(self.final, GraphFinished):
+            self.final = replace(self.final, account=None)
+        self._compilation.release()
+        self.recording.release(EndedDriver(self.is_async, self.final, self._outcomes, self.recording.outcomes.dropped))
 
     @contextmanager
     def ended_by_errors(self) -> Iterator[None]:
