@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Never, Self, Unpack, overload
 
@@ -18,6 +19,7 @@ from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import RequestGraph
 from rtlang.lang.execution import batch, run
 from rtlang.lang.execution.completed_rows import MAX_IN_FLIGHT, CompletedRows
+from rtlang.lang.execution.jsonl import JsonlRun, JsonlSummary, KeyOf
 from rtlang.lang.execution.progress import Report
 from rtlang.lang.execution.result import Result
 from rtlang.lang.execution.row_runs import MAX_THREADS
@@ -163,6 +165,50 @@ class Program(Generic[P, R_co]):
             max_in_flight=max_in_flight,
             max_threads=max_threads,
             progress=progress,
+        )
+
+    def run_to_jsonl(
+        self,
+        rows: Rows,
+        path: str | os.PathLike[str],
+        *,
+        key: KeyOf = None,
+        retry_errors: bool = True,
+        in_order: bool = False,
+        max_in_flight: int = MAX_IN_FLIGHT,
+        progress: bool | Report = False,
+        max_threads: int = MAX_THREADS,
+        **keywords: Unpack[RunKeywords],
+    ) -> JsonlSummary:
+        """Run the program once per row and write each result to a file as it comes, as a line of JSON.
+
+        If the file exists, the rows that it has are not run again, so that the same call goes on after an interruption; a torn last line
+        is removed. A line has the `index` of its row, its `key`, the `row`, the returned `value`, the `variables`, the `usage`, and the
+        `error` (null, or `type` and `message`).
+
+        Args:
+            rows: as for `as_completed`.
+            key: identifies a row: the name of a field, or a function of the row. By default, the name of the program and all arguments,
+                which must be JSON data, so that an edited row runs again.
+            retry_errors: whether rows run again whose lines have an error; these lines are removed.
+            in_order, max_in_flight, progress, max_threads, keywords: as for `as_completed`.
+        Raises:
+            ParameterError: the file has other lines, or another process writes to it, or a row has no key; otherwise as `as_completed`.
+            OSError: the file cannot be written.
+        """
+        options = self._made(_only_options("run_to_jsonl", keywords), on_error="result")
+        run.resolve_runtime(options.runtime)
+        work = JsonlRun(self._body, rows, path, key, retry_errors=retry_errors)
+        return work.write(
+            CompletedRows(
+                self._body,
+                work.left(),
+                options,
+                in_order=in_order,
+                max_in_flight=max_in_flight,
+                max_threads=max_threads,
+                progress=progress,
+            )
         )
 
     @overload
