@@ -18,14 +18,15 @@ from rtlang.contract.graph.nodes import Policy
 from rtlang.contract.graph.value_size import check_plain
 from rtlang.contract.request_graph import MAX_NAME_CHARS, Block, Const, Decide, How, Operand, Ref, Repeat, Switch
 from rtlang.lang.effect_marks import OnUnknown, policy_of, strictest
+from rtlang.lang.lazy_values.identity_tests import check_tests
 from rtlang.lang.lazy_values.operations import Lazy, Operation
-from rtlang.lang.lazy_values.values import Value, lazy_form, operand_of, parts_of, source_of, user_location
+from rtlang.lang.lazy_values.values import Value, lazy_form, operand_of, parts_of, source_of, user_frame, user_location
 from rtlang.lang.output_types.kinds import ANY, STR, Kind, Listed
 from rtlang.lang.output_types.tool_calls import ToolCall, ToolReply, caught, error_text, results_of
 from rtlang.lang.output_types.types import OutputType, reader_of
 from rtlang.lang.partials.shapes import PLAIN
 from rtlang.lang.program_state.body import current_state, is_coroutine_function, name_of, state_of_body
-from rtlang.lang.program_state.expr import Expr
+from rtlang.lang.program_state.expr import Expr, described
 from rtlang.lang.program_state.state import State, record_of
 from rtlang.lang.program_state.state_record import StateRecord
 from rtlang.lang.recordings.recorded_nodes import Control
@@ -254,6 +255,12 @@ class _Blocks:
         sequence, public = inner.sequence, State(inner)
         with recording.nodes.in_block() as nodes:
             returned = self._called(branch, public)
+            if isinstance(returned, Expr):
+                raise TraceError(
+                    f"{self._what}(): a branch returns {described(returned)}, which is not part of a sequence: append it to the state of "
+                    "the branch, or give the expression itself as the branch",
+                    user_location(),
+                )
             if sequence.role != role:
                 raise TraceError(
                     f"{self._what}(): a branch leaves {sequence.role or 'no'} message open, but {role or 'none'} was open before it",
@@ -354,7 +361,9 @@ def _decide(how: How, values: Iterable[Any], need: int | None, by: Iterable[Any]
     kinds = [lazy_form(each) for each in given]
     kind = kinds[0].kind if kinds[0] is not None and all(each and each.kind is kinds[0].kind for each in kinds) else ANY
     lazy = Lazy(kind, Operation("item", (Ref(node_id), Const(1))))
-    return Value(recording, (node_id,), None, read, f"the value of rt.{how}()", is_text=kind is STR, lazy=lazy)
+    return _checked(
+        Value(recording, (node_id,), None, read, f"the value of rt.{how}()", is_text=kind is STR, lazy=lazy)
+    )
 
 
 def _value(
@@ -365,7 +374,15 @@ def _value(
         return plain if reader is None else reader(plain)
 
     lazy = Lazy(kind, Ref(node_id))
-    return Value(recording, (node_id,), (Ref(node_id),), read, what, is_text=kind is STR, lazy=lazy)
+    return _checked(Value(recording, (node_id,), (Ref(node_id),), read, what, is_text=kind is STR, lazy=lazy))
+
+
+def _checked(value: Value) -> Value:
+    """A new value, of which the program's code makes no wrong tests."""
+    frame = user_frame()
+    if frame is not None:
+        check_tests(value, frame)
+    return value
 
 
 def _state(what: str) -> StateRecord:

@@ -25,8 +25,9 @@ from rtlang.lang.execution.result import Result
 from rtlang.lang.execution.row_runs import MAX_THREADS
 from rtlang.lang.execution.row_source import Rows
 from rtlang.lang.execution.stream import Stream
+from rtlang.lang.lazy_values.identity_tests import check_tests
 from rtlang.lang.lazy_values.static_types import P, R_co
-from rtlang.lang.lazy_values.values import user_location
+from rtlang.lang.lazy_values.values import user_frame, user_location
 from rtlang.lang.program_state.body import Body, current_state
 from rtlang.lang.program_state.state import State, record_of
 from rtlang.lang.program_state.state_record import StateRecord
@@ -313,7 +314,10 @@ class Program(Generic[P, R_co]):
         record = record_of(caller)
         callee = State(record.callee(body.name, on_same_sequence=on_same_sequence))
         if not body.is_async:
-            return body.call(callee)
+            returned = body.call(callee)
+            if (frame := user_frame()) is not None:
+                check_tests(returned, frame)
+            return returned
         if not record.recording.is_async:
             raise TraceError(f"{body.name} is async and cannot be called from a plain program", user_location())
         return body.call_async(callee)

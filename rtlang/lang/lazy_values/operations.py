@@ -196,7 +196,8 @@ def binary(name: str, left: Lazy, right: Lazy) -> Lazy | None:
     """An operator between two values, by its name in the `operator` module."""
     if name in ("eq", "ne"):
         are_plain = all(each.kind == NULL or is_shown(each.kind) for each in (left, right))
-        return Lazy(BOOL, Operation(name, (left.term, right.term))) if are_plain else None
+        is_test_for_none = NULL in (left.kind, right.kind)  # plain data is None where the Python value is
+        return Lazy(BOOL, Operation(name, (left.term, right.term))) if are_plain or is_test_for_none else None
     left, right = _present(left), _present(right)
     both = (left.kind, right.kind)
     are_numbers, are_texts = all(each in _NUMBERS for each in both), both == (STR, STR)

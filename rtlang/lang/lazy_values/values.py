@@ -18,11 +18,13 @@ import operator
 import sys
 from asyncio import Task, current_task
 from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
+from types import FrameType
 from typing import Any, Protocol
 
 from rtlang.contract.errors import TraceError
 from rtlang.contract.request_graph import Arg, Operand, Part, Ref
 from rtlang.lang.lazy_values import operations
+from rtlang.lang.lazy_values.identity_tests import check_tests
 from rtlang.lang.lazy_values.operations import Lazy, Term
 from rtlang.lang.lazy_values.static_types import AnyValue
 from rtlang.lang.output_types.kinds import STR
@@ -41,6 +43,9 @@ class ValueSource(Protocol):
 
     def has(self, node_ids: Sequence[int]) -> bool:
         """Whether these nodes have ended."""
+
+    def type_of(self, ref: Ref) -> Any:
+        """The output type of a generation or select; None for another node."""
 
     def location_of(self, node_ids: Sequence[int]) -> str:
         """`file:line` of the call that recorded the last of these nodes."""
@@ -74,17 +79,21 @@ class ValueSource(Protocol):
         """The text of a node that has ended; raises the error of a failed node."""
 
 
-def user_location() -> str:
-    """`file:line` of the innermost frame outside this package."""
-    frame = sys._getframe(1)
+def user_frame() -> FrameType | None:
+    """The innermost frame outside this package."""
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
         if module != "rtlang" and not module.startswith("rtlang."):
-            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-        if frame.f_back is None:
-            break
+            return frame
         frame = frame.f_back
-    return "<unknown>:0"
+    return None
+
+
+def user_location() -> str:
+    """`file:line` of the innermost frame outside this package."""
+    frame = user_frame()
+    return "<unknown>:0" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 class Value(AnyValue):
@@ -126,6 +135,9 @@ class Value(AnyValue):
         if self._rt_source is not None:
             self._rt_source.require(self._rt_needs, reason, self._rt_what)
         return self._rt_read()
+
+    def _rt_form(self) -> Lazy | None:
+        return lazy_form(self)
 
     def __repr__(self) -> str:
         return f"<value of {self._rt_what}>"
@@ -417,7 +429,10 @@ def derived(lazy: Lazy | None, compute: Callable[..., Any], args: Sequence[Any],
     def read() -> Any:
         return compute(*map(real, args))
 
-    return Value(source, needs, None, read, what[:120], is_text=lazy.kind == STR, lazy=lazy)
+    made = Value(source, needs, None, read, what[:120], is_text=lazy.kind == STR, lazy=lazy)
+    if not lazy.is_certain and (frame := user_frame()) is not None:
+        check_tests(made, frame)
+    return made
 
 
 def _shown(item: Any) -> str:

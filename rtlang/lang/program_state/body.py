@@ -6,34 +6,36 @@ import functools
 import hashlib
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any
 
 from rtlang.contract.errors import TraceError
+from rtlang.lang.lazy_values.identity_tests import check_argument
 from rtlang.lang.lazy_values.values import Value, inputs_of, source_of, user_location
+from rtlang.lang.program_state.current_body import running
 from rtlang.lang.program_state.expr import Expr, described
 from rtlang.lang.program_state.state import State
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-_current_state: ContextVar[State | None] = ContextVar("rtlang_state", default=None)
 
 
 def current_state() -> State | None:
     """The state of the innermost running program body in this context."""
-    return _current_state.get()
+    found: State | None = running.get()
+    return found
 
 
 @contextmanager
 def state_of_body(state: State) -> Iterator[None]:
     """Make `state` the current state within a context."""
-    token = _current_state.set(state)
+    token = running.set(state)
     try:
         yield
     finally:
-        _current_state.reset(token)
+        running.reset(token)
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -113,29 +115,50 @@ class Body:
                 )
 
     def call(self, state: State) -> Any:
-        """Call a plain function."""
-        token = _current_state.set(state)
+        """Call a plain function.
+
+        Raises:
+            TraceError: it tests a generated argument as `identity_tests` refuses.
+        """
+        self._check_arguments()
+        token = running.set(state)
         try:
             return self._checked(self.function(*self.receiver, state, *self.args, **self.kwargs))
         finally:
-            _current_state.reset(token)
+            running.reset(token)
 
     async def call_async(self, state: State) -> Any:
-        """Call a coroutine function."""
-        token = _current_state.set(state)
+        """Call a coroutine function. Raises as `call`."""
+        self._check_arguments()
+        token = running.set(state)
         try:
             returned = await self.function(*self.receiver, state, *self.args, **self.kwargs)
             if inspect.iscoroutine(returned):  # return rt.value(x), without await
                 returned = await returned
             return self._checked(returned)
         finally:
-            _current_state.reset(token)
+            running.reset(token)
+
+    def _check_arguments(self) -> None:
+        code = getattr(self.function, "__code__", None)
+        if not isinstance(code, CodeType):
+            return
+        names = code.co_varnames[len(self.receiver) + 1 : code.co_argcount]
+        for name, value in (*zip(names, self.args, strict=False), *self.kwargs.items()):
+            check_argument(value, code, name)
 
     def _checked(self, returned: Any) -> Any:
-        """Return the value of the function; raise TraceError if it is an expression, which would never be generated."""
-        if isinstance(returned, Expr):
+        """Return the value of the function; raise TraceError if it is or has an expression, which would never be generated."""
+        items: Iterable[object] = (returned,)
+        if isinstance(returned, dict):
+            items = returned.values()
+        elif isinstance(returned, (list, tuple)):
+            items = returned
+        for each in items:
+            if not isinstance(each, Expr):
+                continue
             raise TraceError(
-                f"{self.name}() returns {described(returned)}, which is not part of a sequence: "
+                f"{self.name}() returns {described(each)}, which is not part of a sequence: "
                 "append it with s += ..., and return s[name]",
                 user_location(),
             )

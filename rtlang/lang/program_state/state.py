@@ -14,6 +14,7 @@ from typing import Any, overload
 from rtlang.contract.errors import TraceError
 from rtlang.contract.graph.template_options import TemplateOptions
 from rtlang.contract.request_graph import Ref, RoleStart
+from rtlang.lang.lazy_values.identity_tests import check_read
 from rtlang.lang.lazy_values.static_types import AnyValue
 from rtlang.lang.lazy_values.values import Value, real, user_location
 from rtlang.lang.output_types.tools import message_start
@@ -35,6 +36,8 @@ MAX_FORKS = 4096
 
 class State:
     """The text and variables of a running program: `s += ...` appends, `s[name]` reads."""
+
+    _rt_is_state = True
 
     def __init__(self, record: StateRecord) -> None:
         self._record = record
@@ -65,7 +68,7 @@ class State:
         return self._gen
 
     def _gen(self, name: Any = None, type: Any = None, **options: Any) -> Any:
-        return self._generated(typed_gen(name, type, options), is_list=options.get("n") is not None)
+        return check_read(self._generated(typed_gen(name, type, options), is_list=options.get("n") is not None))
 
     @property
     def select(self) -> SelectCall:
@@ -73,7 +76,7 @@ class State:
         return self._select
 
     def _select(self, name: Any, choices: Any, *, method: Any = DEFAULT_METHOD) -> Any:
-        return self._generated(exprs.select(name, choices, method=method))
+        return check_read(self._generated(exprs.select(name, choices, method=method)))
 
     def _generated(self, generation: Expr, *, is_list: bool = False) -> Any:
         """Append a generation; returns its value, in a list even if `n` is 1 where `is_list`."""
@@ -135,7 +138,7 @@ class State:
         Raises:
             TraceError: the variable does not exist; lists the existing ones.
         """
-        return view(self._record.variable(name), "value", name)  # type: ignore[no-any-return]
+        return check_read(view(self._record.variable(name), "value", name))  # type: ignore[no-any-return]
 
     def all(self, name: str) -> list[Any]:
         """The values of all generations called `name` in this state so far, lazily, in order; the last one is `s[name]`.
@@ -161,7 +164,7 @@ class State:
         found = self._record.last
         if found is None:
             raise TraceError("s.last: the sequence has no generation yet", user_location())
-        return view(found, "value", "last")
+        return check_read(view(found, "value", "last"))
 
     def text(self, name: str | None = None) -> Any:
         """The generated text of a variable, lazily; a list if the variable is a list.
@@ -276,7 +279,7 @@ class Forks:
     def __getitem__(self, key: int | slice | str) -> State | list[Any]:
         """One state, a slice of the states, or (for a name) that variable of every state."""
         if isinstance(key, str):
-            return [state[key] for state in self._states]
+            return check_read([state[key] for state in self._states])  # type: ignore[no-any-return]
         return self._states[key]
 
     def __setitem__(self, key: int, state: State) -> None:
@@ -314,7 +317,8 @@ class Forks:
 
     def _gen(self, name: Any = None, type: Any = None, **options: Any) -> Any:
         generation = typed_gen(name, type, options)
-        return [state._generated(generation, is_list=options.get("n") is not None) for state in self._states]
+        is_list = options.get("n") is not None
+        return check_read([state._generated(generation, is_list=is_list) for state in self._states])
 
     @property
     def select(self) -> ForksSelectCall:
@@ -323,7 +327,7 @@ class Forks:
 
     def _select(self, name: Any, choices: Any, *, method: Any = DEFAULT_METHOD) -> Any:
         choice = exprs.select(name, choices, method=method)
-        return [state._generated(choice) for state in self._states]
+        return check_read([state._generated(choice) for state in self._states])
 
     def join(self) -> None:
         """Make each variable of the forks a list on the parent, in fork order, with None for forks without it.
