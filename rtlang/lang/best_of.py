@@ -14,7 +14,8 @@ from rtlang.lang.control import best, call
 from rtlang.lang.lazy_values.operations import Lazy, Operation, parsed
 from rtlang.lang.lazy_values.values import Value, user_location
 from rtlang.lang.output_types.kinds import STR
-from rtlang.lang.program_state.expr import Expr, Gen, Recorded
+from rtlang.lang.program_state.expr import Expr, Gen, Recorded, described
+from rtlang.lang.program_state.lost_expressions import check_kept
 from rtlang.lang.program_state.state_record import StateRecord
 from rtlang.lang.program_state.variables import TextVariable, generated
 from rtlang.lang.recordings.error_places import OptionsOf
@@ -40,8 +41,11 @@ def best_of(n: int, expr: Expr, by: Literal["logprob"] | Callable[[Any], Any] = 
             sampling_params({"max_tokens": MAX_MAX_TOKENS, **options}, expr.params)
     chosen = replace(expr, options=options)
     if not callable(by) or options["best_of"] == 1:
+        check_kept(chosen, described)
         return chosen
-    return Recorded(lambda state: _record(state, chosen, by))
+    made = Recorded(lambda state: _record(state, chosen, by))
+    check_kept(made, lambda _: f"rt.best_of({n}, {described(chosen)})")
+    return made
 
 
 def _record(state: StateRecord, gen: Gen, by: Callable[[Any], Any]) -> None:

@@ -31,6 +31,7 @@ from rtlang.lang.lazy_values import operations
 from rtlang.lang.lazy_values.values import Value, derived, lazy_form, real, user_location
 from rtlang.lang.output_types.tools import ToolChoice, message_start, tool_calls
 from rtlang.lang.output_types.types import OutputType, choice_type, output_type
+from rtlang.lang.program_state.lost_expressions import check_kept
 from rtlang.lang.recordings.error_places import OptionsOf
 
 Sampling = SamplingParams
@@ -54,10 +55,14 @@ class Expr:
         return str(self)
 
     def __add__(self, other: object) -> Expr:
-        return Series((*_items(self), *_items(as_expr(other, "the right operand of +"))))
+        made = Series((*_items(self), *_items(as_expr(other, "the right operand of +"))))
+        check_kept(made, described)
+        return made
 
     def __radd__(self, other: object) -> Expr:
-        return Series((*_items(as_expr(other, "the left operand of +")), *_items(self)))
+        made = Series((*_items(as_expr(other, "the left operand of +")), *_items(self)))
+        check_kept(made, described)
+        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +163,8 @@ def as_expr(item: object, where: str) -> Expr:
         hint = "a list; put * before it to spread it"
     elif item is None:
         hint = "None"
+    elif hasattr(type(item), "_rt_is_state"):
+        hint = "a state; write s += ... to append to it"
     elif inspect.isawaitable(item):
         hint = "a coroutine; write await in front of it"
     elif callable(item):
@@ -207,7 +214,9 @@ def text(*pieces: object, order: Order = "written") -> Expr:
         TraceError: an argument is None or cannot be converted to text; names the argument.
         ParameterError: `order` is invalid.
     """
-    return Series(_ordered("text", pieces, order))
+    made = Series(_ordered("text", pieces, order))
+    check_kept(made, described)
+    return made
 
 
 def tokens(token_ids: Iterable[int]) -> Expr:
@@ -219,7 +228,9 @@ def tokens(token_ids: Iterable[int]) -> Expr:
     Raises:
         ParameterError: an item is not an integer in range. An id outside the model's vocabulary fails the generations that follow it.
     """
-    return Pieces((token_ids_part(token_ids),))
+    made = Pieces((token_ids_part(token_ids),))
+    check_kept(made, described)
+    return made
 
 
 def _ordered(function: str, pieces: tuple[object, ...], order: str) -> tuple[Expr, ...]:
@@ -265,7 +276,9 @@ def system(
     Raises:
         ParameterError: a tool or an option is invalid.
     """
-    return _role("system", pieces, tools, order, template)
+    made = _role("system", pieces, tools, order, template)
+    check_kept(made, described)
+    return made
 
 
 def user(
@@ -275,12 +288,16 @@ def user(
     order: Order = "written",
 ) -> Expr:
     """A user message; arguments and `order` as for `text`, `tools` and `template` as for `system`."""
-    return _role("user", pieces, tools, order, template)
+    made = _role("user", pieces, tools, order, template)
+    check_kept(made, described)
+    return made
 
 
 def assistant(*pieces: object) -> Expr:
     """An assistant message; arguments as for `text`, including generations."""
-    return _role("assistant", pieces)
+    made = _role("assistant", pieces)
+    check_kept(made, described)
+    return made
 
 
 def tool(*pieces: object) -> Expr:
@@ -289,7 +306,9 @@ def tool(*pieces: object) -> Expr:
     Raises:
         TraceError: as for `text`; also, an argument is not JSON data.
     """
-    return _role("tool", tool_content(pieces))
+    made = _role("tool", tool_content(pieces))
+    check_kept(made, described)
+    return made
 
 
 def tool_content(pieces: Iterable[object]) -> tuple[object, ...]:
@@ -449,7 +468,9 @@ def gen(
         if given:
             # Errors name the option here. What must agree with the run's max_tokens and temperature is checked later.
             sampling_params({"max_tokens": MAX_MAX_TOKENS, "temperature": 1.0, **given})
-    return Gen(_name(name, "gen"), kind, params, given, reasoning)
+    made = Gen(_name(name, "gen"), kind, params, given, reasoning)
+    check_kept(made, described)
+    return made
 
 
 def _tool_calls(tools: Any, tool_choice: Any, parallel: Any, type: Any, *, has_reasoned: bool) -> OutputType:
@@ -484,7 +505,9 @@ def select(name: str | None, choices: Any, *, method: Method = SelectMethod.TOKE
         if method not in list(SelectMethod):
             raise ParameterError("method", method, f"expected one of {', '.join(SelectMethod)}")
         texts, kind = choice_type(_real_items(choices))
-    return Select(_name(name, "select"), texts, kind, SelectMethod(method))
+    made = Select(_name(name, "select"), texts, kind, SelectMethod(method))
+    check_kept(made, described)
+    return made
 
 
 def _name(name: object, function: str) -> str | None:
