@@ -53,7 +53,7 @@ LEVELS: dict[str, list[str]] = {
         "errors growing_json version",
         "accounts field_names params process",
         "config events",
-        "graph step",
+        "graph runtime_settings step",
         "pictures runs",
         "graph_running",
         "request_graph",

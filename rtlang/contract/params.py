@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import lru_cache
 from re import _parser  # type: ignore[attr-defined]
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rtlang.contract.errors import ParameterError
 from rtlang_grammars import Constraint, ConstraintKind
@@ -192,6 +192,38 @@ class SamplingParams:
     thought_marks: tuple[str, ...] = ()
     max_thought_tokens: int | None = None
     shows_special: bool = False
+
+    if TYPE_CHECKING:  # the forms in which options are accepted, for type checkers
+
+        def __init__(
+            self,
+            max_tokens: int = 128,
+            min_tokens: int = 0,
+            stop: str | Iterable[str] = (),
+            stop_token_ids: Iterable[int] = (),
+            stop_regex: str | re.Pattern[str] | Iterable[str | re.Pattern[str]] = (),
+            temperature: float = 0.0,
+            top_k: int = 0,
+            top_p: float = 1.0,
+            min_p: float = 0.0,
+            presence_penalty: float = 0.0,
+            frequency_penalty: float = 0.0,
+            repetition_penalty: float = 1.0,
+            logit_bias: Mapping[int, float] | Iterable[tuple[int, float]] = (),
+            seed: int | None = None,
+            n: int = 1,
+            logprobs: int | None = None,
+            prompt_logprobs: int | None = None,
+            ignore_eos: bool = False,
+            max_retries: int = 2,
+            token_healing: bool = False,
+            distortion: bool = False,
+            best_of: int = 1,
+            x_fault: str | None = None,
+            thought_marks: Iterable[str] = (),
+            max_thought_tokens: int | None = None,
+            shows_special: bool = False,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         for name in _NORMALIZED:

@@ -18,22 +18,23 @@ import time
 from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import Future
 from contextlib import nullcontext, suppress
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack
 from weakref import WeakSet
 
 from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.errors import AbortedError, ConfigError, EngineDeadError, RtlangError, internal_error
+from rtlang.contract.errors import AbortedError, EngineDeadError, RtlangError, internal_error
 from rtlang.contract.events import GraphFailed
 from rtlang.contract.params import Constraint, SamplingParams
 from rtlang.contract.process.current_work import Words
 from rtlang.contract.process.thread_watch import exclude_computation, watch_of
 from rtlang.contract.request_graph import RequestGraph
 from rtlang.contract.runs.run_options import ALL_ABILITIES, DEFAULT_OPTIONS, Ability, RunOptions
+from rtlang.contract.runtime_settings import RuntimeSettings, StrPath, runtime_config, with_settings
 from rtlang.contract.service.generation import Generation, Prompt, generation_graph
 from rtlang.contract.service.metrics import Metrics
 from rtlang.contract.service.snapshot import EngineSnapshot
@@ -110,14 +111,11 @@ class Runtime:
         ConfigError: a setting is unknown or invalid.
     """
 
-    def __init__(self, model: str | None = None, *, config: RuntimeConfig | None = None, **settings: Any) -> None:
-        known = {item.name for item in fields(RuntimeConfig)}
-        for name, value in settings.items():
-            if name not in known:
-                raise ConfigError(name, value, f"unknown setting; expected one of {', '.join(sorted(known))}")
-        if model is not None:
-            settings["model"] = os.fspath(model)
-        self.config = replace(config or RuntimeConfig(), **settings)
+    @with_settings
+    def __init__(
+        self, model: StrPath | None = None, *, config: RuntimeConfig | None = None, **settings: Unpack[RuntimeSettings]
+    ) -> None:
+        self.config = runtime_config(config, model, settings)
         self.metrics = Metrics()
         self._runner: Runner | None = None
         self._rebuild = RunnerRebuild(self._replaced_runner)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import inspect
 import json
 import math
 import re
@@ -243,3 +245,12 @@ def test_equal_options_share_their_parameters() -> None:
     assert sampling_params({}, base) is base
     assert type(sampling_params({"temperature": 1}).temperature) is int
     assert type(sampling_params({"temperature": 1.0}).temperature) is float
+
+
+def test_type_checkers_know_the_options_and_their_defaults() -> None:
+    tree = ast.parse(inspect.getsource(SamplingParams))
+    (typed,) = (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and each.name == "__init__")
+    names = [each.arg for each in typed.args.args[1:]]
+    defaults = [ast.literal_eval(each) for each in typed.args.defaults]
+    assert dict(zip(names, defaults, strict=True)) == {item.name: item.default for item in fields(SamplingParams)}
+    assert list(inspect.signature(SamplingParams).parameters) == names
