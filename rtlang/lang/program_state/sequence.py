@@ -21,14 +21,15 @@ class NodeSequence:
     Attributes:
         head: the last node; None if the sequence is empty.
         role: the role of the open chat message, or None.
+        start: the last node when the sequence was made; of a branch the node of the fork.
 
     The recording owns the nodes; the states of a sequence share it.
     """
 
-    __slots__ = ("_open_start", "_recording", "head", "role")
+    __slots__ = ("_open_start", "_recording", "head", "role", "start")
 
     def __init__(self, recording: Recording, head: int | None = None, role: str | None = None) -> None:
-        self._recording, self.head, self.role = recording, head, role
+        self._recording, self.head, self.role, self.start = recording, head, role, head
         self._open_start: int | None = None  # the end before the open message, to which it may still be given up
 
     def branch(self) -> NodeSequence:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import Any, overload
+from typing import Any, Literal, overload
 
-from rtlang.contract.errors import TraceError
+from rtlang.contract.errors import ParameterError, TraceError
 from rtlang.contract.graph.template_options import TemplateOptions
 from rtlang.contract.request_graph import Ref, RoleStart
 from rtlang.lang.lazy_values.identity_tests import check_read
@@ -129,6 +129,23 @@ class State:
                 user_location(),
             )
         self._record.set_plain(checked, value)
+
+    def append(self, name: str, value: Any) -> None:
+        """Append any value, also a generated one, to a variable that is a list; without the variable, begin one.
+
+        The list belongs to this state: a fork goes on with a copy of it.
+
+        Raises:
+            TraceError: the variable is no list, or a generated value.
+        """
+        checked = _check_text(name, "append")
+        if isinstance(value, Expr):
+            raise TraceError(
+                f"append({name!r}) got {exprs.described(value)}, which is not part of a sequence: append it with s += ..., then it "
+                "is s[name]",
+                user_location(),
+            )
+        self._record.append_item(checked, value)
 
     # Reading
 
@@ -329,18 +346,27 @@ class Forks:
         choice = exprs.select(name, choices, method=method)
         return check_read([state._generated(choice) for state in self._states])
 
-    def join(self) -> None:
+    def join(self, mode: Literal["gather", "concat"] = "gather") -> None:
         """Make each variable of the forks a list on the parent, in fork order, with None for forks without it.
 
         Joined forks can be read but not appended to.
 
+        Args:
+            mode: "concat" also appends what each fork has appended to the parent, in fork order: text, messages, and the texts of
+                generations, which are tokenized again there. It waits for branches and loops in the forks.
         Raises:
-            TraceError: the forks have already been joined.
+            TraceError: the forks have already been joined; or, with "concat", a message was opened or closed since the fork.
+            ParameterError: `mode` is another.
         """
+        if mode not in ("gather", "concat"):
+            raise ParameterError("mode", mode, 'expected "gather" or "concat"')
         if self._is_joined:
             raise TraceError("these forks have already been joined", user_location())
+        parent, forks = record_of(self._parent), [record_of(state) for state in self._states]
+        if mode == "concat":
+            parent.concatenate(forks)
         self._is_joined = True
-        record_of(self._parent).join([record_of(state) for state in self._states])
+        parent.join(forks)
 
 
 def _check_text(name: object, function: str) -> str:

@@ -324,6 +324,37 @@ class StateRecord:
         for name in names:
             self.define(name, [fork.variables.get(name) for fork in forks])
 
+    def concatenate(self, forks: list[StateRecord]) -> None:
+        """Append what forks of this state have appended, one after the other. Waits for branches and loops in them.
+
+        Raises:
+            TraceError: a message was opened or closed since the fork.
+        """
+        self.check_growing()
+        role = self.sequence.role
+        for number, fork in enumerate(forks):
+            if fork.sequence.role != role:
+                raise TraceError(
+                    f"join('concat'): fork {number} has {fork.sequence.role or 'no'} message open, but {role or 'none'} is open "
+                    "in the state that it continues",
+                    user_location(),
+                )
+        for fork in forks:
+            self.sequence.append_pieces([self._whole_parts(fork.sequence)])
+
+    def _whole_parts(self, sequence: NodeSequence) -> list[Part]:
+        """The parts of a branch since its fork; those of branches and loops as text."""
+        recording = self.recording
+        controls = [part.node_id for part in sequence.parts(sequence.start) if recording.nodes.is_control(part)]  # type: ignore[union-attr]
+        if controls:
+            recording.require(controls, "join('concat')", "the text of a branch or loop")
+        return [
+            recording.text_of(part.node_id, part.choice)
+            if isinstance(part, Ref) and part.node_id not in recording.nodes.outer
+            else part
+            for part in sequence.parts(sequence.start)
+        ]
+
     # Variables
 
     @property
@@ -440,6 +471,30 @@ class StateRecord:
     def set_plain(self, name: str, value: object) -> None:
         """Set a variable to a value of the program body."""
         self.define(self.prefix + name, Plain(value))
+
+    def append_item(self, name: str, value: object) -> None:
+        """Add a value of the program body to a variable that is a list, or begin one.
+
+        Raises:
+            TraceError: the variable is no list, or its list does not exist before it is generated.
+        """
+        self.check_growing()
+        match self.find(name):
+            case None:
+                items: list[Variable] = []
+            case list() as found:
+                items = found
+            case Plain(list() as found):
+                items = [Plain(each) for each in found]
+            case Plain(other):
+                raise TraceError(f"append({name!r}): the variable is {other!r:.60}; expected a list", user_location())
+            case _:
+                raise TraceError(
+                    f"append({name!r}): the variable is a generated value; write s.set(name, [...]) with a name of its own, and "
+                    f"append to that",
+                    user_location(),
+                )
+        self.define(self.prefix + name, [*items, Plain(value)])
 
     def _graph_name(self, key: str | None) -> str | None:
         full = None if key is None else self.outer_name + key

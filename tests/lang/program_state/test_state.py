@@ -10,6 +10,7 @@ import pytest
 import rtlang as rt
 from rtlang.contract.request_graph import name_of, path_of
 from rtlang.lang.program_state.state_record import MAX_PROGRAM_DEPTH
+from rtlang.testing import ScriptedRuntime
 from tests.support.programs.fake_target import FakeTarget, answer, by_name
 
 
@@ -456,3 +457,113 @@ def test_forks_do_not_hide_the_depth(target: FakeTarget) -> None:
 
     with pytest.raises(rt.TraceError, match="deep"):
         down.run()
+
+
+def test_forks_can_be_concatenated(target: FakeTarget) -> None:
+    def body(s: Any) -> Any:
+        s += "Tips:"
+        forks = s.fork(3)
+        for number, fork in enumerate(forks, 1):
+            fork += rt.text(" ", number, ". ") + rt.gen("tip")
+        forks.join("concat")
+        s += rt.text(" Best: ", rt.gen("best"))
+        return forks["tip"]
+
+    result = run(body)
+    tips = [answer(f"Tips: {number}. ", "tip") for number in (1, 2, 3)]
+    text = "Tips:" + "".join(f" {number}. {tip}" for number, tip in enumerate(tips, 1)) + " Best: "
+    assert result.breaks == ()
+    assert result["tip"] == result.value == tips
+    assert result.text() == text + answer(text, "best")
+    assert result["best"] == answer(text, "best")
+
+
+def test_messages_of_forks_can_be_concatenated(target: FakeTarget) -> None:
+    def body(s: Any) -> Any:
+        s += rt.system("Be brief.")
+        forks = s.fork(2)
+        forks += lambda index: rt.user(f"q{index}") + rt.assistant(rt.gen("a"))
+        forks.join("concat")
+        with s.user():
+            inner = s.fork(2)
+            inner += ["one ", "two"]
+            inner.join("concat")
+        return s.messages()
+
+    result = run(body)
+    first, second = (fork["a"] for fork in result.forks[0])
+    assert [each["content"] for each in result.value] == ["Be brief.", "q0", first, "q1", second, "one two"]
+
+
+def test_loops_in_forks_are_waited_for(target: FakeTarget) -> None:
+    def body(s: Any) -> Any:
+        (fork,) = forks = s.fork(1)
+
+        def step(b: Any) -> Any:
+            b += "x" + rt.gen("y")
+            return b["y"]
+
+        rt.repeat(step, at_most=2, state=fork)
+        forks.join("concat")
+        s += "!"
+        return s.text()
+
+    with ScriptedRuntime({"y": ["1", "2"]}) as scripted:
+        result = run(body, runtime=scripted)
+    assert result.value == "x1x2!"
+    assert len(result.breaks) == 1
+
+
+def test_a_wrong_concatenation_says_why(target: FakeTarget) -> None:
+    def opens(s: Any) -> None:
+        forks = s.fork(1)
+        block = forks[0].user()
+        block.__enter__()
+        forks.join("concat")
+
+    assert_refused(opens, "fork 0 has user message open, but none is open")
+    with pytest.raises(rt.ParameterError, match='mode = \'concate_and_append\': expected "gather" or "concat"'):
+        run(lambda s: s.fork(1).join("concate_and_append"))
+
+
+def test_values_can_be_appended_to_lists(target: FakeTarget) -> None:
+    def body(s: Any) -> Any:
+        s += "A" + rt.gen("a")
+        s.append("facts", "plain")
+        s.append("facts", s["a"])
+        forks = s.fork(2)
+        for number, fork in enumerate(forks):
+            fork += rt.gen("b")
+            fork.append("facts", number)
+        assert rt.value(s["facts"]) == ["plain", answer("A", "a")]
+        forks.join()
+        s.append("b", "last")
+        s.set("given", [1])
+        s.append("given", {"key": s["a"]})
+        s += rt.text(*s["b"])
+        return s["facts"], s.text("b")
+
+    result = run(body)
+    a = answer("A", "a")
+    b = answer(f"A{a}", "b")
+    assert result["facts"] == [["plain", a, 0], ["plain", a, 1]]
+    assert result["b"] == [b, b, "last"]
+    assert result["given"] == [1, {"key": a}]
+    assert result.value == (result["facts"], result["b"])
+
+
+def test_what_is_no_list_cannot_be_appended_to(target: FakeTarget) -> None:
+    def plain(s: Any) -> None:
+        s.set("x", 3)
+        s.append("x", 4)
+
+    def made(s: Any) -> None:
+        s += rt.gen("x", type=list[int])
+        s.append("x", 4)
+
+    def expression(s: Any) -> None:
+        s.append("x", rt.gen("y"))
+
+    assert_refused(plain, "append('x'): the variable is 3; expected a list")
+    assert_refused(made, "append('x'): the variable is a generated value")
+    assert_refused(expression, "append('x') got rt.gen('y')")
