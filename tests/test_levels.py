@@ -92,7 +92,7 @@ LEVELS: dict[str, list[str]] = {
     "rtlang.lang.output_types": [
         "form_values kinds schemas",
         "value_kinds",
-        "signatures",
+        "return_types signatures",
         "tool_calls types",
         "forms",
         "tools",

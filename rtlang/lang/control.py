@@ -22,6 +22,7 @@ from rtlang.lang.lazy_values.identity_tests import check_tests
 from rtlang.lang.lazy_values.operations import Lazy, Operation
 from rtlang.lang.lazy_values.values import Value, lazy_form, operand_of, parts_of, source_of, user_frame, user_location
 from rtlang.lang.output_types.kinds import ANY, STR, Kind, Listed
+from rtlang.lang.output_types.return_types import Reader, return_reader
 from rtlang.lang.output_types.tool_calls import ToolCall, ToolReply, caught, error_text, results_of
 from rtlang.lang.output_types.types import OutputType, reader_of
 from rtlang.lang.partials.shapes import PLAIN
@@ -42,12 +43,13 @@ def call(
     on_error: Literal["raise", "text"] = "raise",
     pure: bool | None = None,
     on_unknown: OnUnknown | None = None,
+    **keywords: Any,
 ) -> Any:
-    """Call a function of this process as a part of the graph, and return the value of the branch, lazily.
+    """Call a function of this process as a part of the graph, and return its value, lazily.
 
-    The function runs in a thread, after the values of `args` are complete, while the rest of the graph runs; only nodes that use its value
-    wait. It gets the actual values, and returns plain data: None, bool, int, float, str, lists and dicts, dataclasses or models of
-    those. It may be `async`.
+    The function runs in a thread, after the values of its arguments are complete, while the rest of the graph runs; only nodes that use its
+    value wait. It gets the actual values, and returns plain data: None, bool, int, float, str, lists and dicts, dataclasses, enums or
+    models of those. The value is of the type that the function declares (`-> Weather`). It may be `async`.
 
     Args:
         function: a function, or the value of `rt.gen(tools=...)`: then the tool that the model chose runs with the arguments that it wrote.
@@ -70,7 +72,7 @@ def call(
     if isinstance(function, list) and function and not args:
         return [call(each, on_error=on_error, pure=pure, on_unknown=on_unknown) for each in function]
     if isinstance(function, (Value, ToolCall, ToolReply)):
-        if args:
+        if args or keywords:
             raise TraceError(
                 "rt.call(): expected no arguments after a tool call; the call has its own", user_location()
             )
@@ -79,19 +81,25 @@ def call(
         raise TraceError(
             f"rt.call(): {function!r:.60} is neither a function nor a value of rt.gen(tools=...)", user_location()
         )
-    operands = tuple(
-        _operand(each, recording, f"argument {number} of rt.call()") for number, each in enumerate(args, 1)
-    )
-    readers = [_reader(each, recording) for each in args] if recording.is_in_block else None
+    places = [f"argument {number} of rt.call()" for number in range(1, len(args) + 1)]
+    places += [f"argument {name} of rt.call()" for name in keywords]
+    given = (*args, *keywords.values())
+    operands = tuple(_operand(each, recording, where) for each, where in zip(given, places, strict=True))
+    readers = [_reader(each, recording) for each in given] if recording.is_in_block else None
 
     def run(plain: tuple[Any, ...]) -> Any:
-        if readers is not None:  # the values of `args` differ from iteration to iteration
-            return function(*(read(value) for read, value in zip(readers, plain, strict=True)))
-        return function(*(_actual(given, value) for given, value in zip(args, plain, strict=True)))
+        if readers is not None:  # the values differ from iteration to iteration
+            actual = [read(value) for read, value in zip(readers, plain, strict=True)]
+        else:
+            actual = list(map(_actual, given, plain))
+        return function(*actual[: len(args)], **dict(zip(keywords, actual[len(args) :], strict=True)))
 
     if policy is None:
         policy = policy_of(function, None, None)
-    return _called(state, name_of(function), operands, caught(run) if catches else run, ANY, policy)
+    # The names belong to the call: recordings find its outcome by its name and the values of its arguments.
+    name = f"{name_of(function)}({', '.join(f'{each}=' for each in keywords)})" if keywords else name_of(function)
+    name, reader = name[:MAX_NAME_CHARS], return_reader(function)
+    return _called(state, name, operands, caught(run) if catches else run, ANY, policy, reader)
 
 
 def _call_tools(calls: Value | ToolCall | ToolReply, state: StateRecord, catches: bool, policy: Policy | None) -> Value:
@@ -102,7 +110,8 @@ def _call_tools(calls: Value | ToolCall | ToolReply, state: StateRecord, catches
         kind = ANY if isinstance(calls, ToolCall) else Listed(ANY)
         arguments = (Const([{"name": each.name, "arguments": each.arguments} for each in named]),)
         policy = policy or strictest(each.function for each in named)
-        return _called(state, name, arguments, lambda plain: results_of(calls, catches=catches), kind, policy)
+        reader = return_reader(calls.function) if isinstance(calls, ToolCall) else None
+        return _called(state, name, arguments, lambda plain: results_of(calls, catches=catches), kind, policy, reader)
     parts = parts_of(calls, recording)
     ref = parts[0] if parts is not None and len(parts) == 1 and isinstance(parts[0], Ref) else None
     output_type = None if ref is None or source_of(calls) is not recording else recording.type_of(ref)
@@ -130,16 +139,26 @@ def _call_tools(calls: Value | ToolCall | ToolReply, state: StateRecord, catches
         return results_of(found, catches=catches)
 
     kind = Listed(ANY) if output_type.calls.are_many else ANY
-    policy = policy or strictest(output_type.calls.functions)
-    return _called(state, " or ".join(names)[:MAX_NAME_CHARS], (ref,), run, kind, policy)
+    functions = output_type.calls.functions
+    policy = policy or strictest(functions)
+    reader = return_reader(functions[0]) if len(names) == 1 and not output_type.calls.are_many else None
+    return _called(state, " or ".join(names)[:MAX_NAME_CHARS], (ref,), run, kind, policy, reader)
 
 
 def _called(
-    state: StateRecord, name: str, operands: tuple[Operand, ...], run: HostFunction, kind: Kind, policy: Policy
+    state: StateRecord,
+    name: str,
+    operands: tuple[Operand, ...],
+    run: HostFunction,
+    kind: Kind,
+    policy: Policy,
+    reader: Reader | None = None,
 ) -> Value:
-    recording, path = state.recording, state.new_path(f"{segment(name)}()")
+    recording, path = state.recording, state.new_path(f"{segment(name.partition('(')[0])}()")
     node_id = recording.add_call(name, operands, run, path, policy)
-    return _value(recording, node_id, f"the value of {name}()", kind)
+    if reader is not None:
+        recording.nodes.readers[node_id] = reader
+    return _value(recording, node_id, f"the value of {name.partition('(')[0]}()", kind, reader)
 
 
 def first(values: Iterable[Any]) -> Any:
@@ -242,6 +261,7 @@ class _Blocks:
         self._state, self._what = state, what
         self._kinds: list[Kind] = []
         self._types: list[OutputType | None] = []
+        self._readers: list[Reader | None] = []
         self._states: list[StateRecord] = []
         self.until: Operand | None = None
 
@@ -272,6 +292,7 @@ class _Blocks:
             lazy = lazy_form(returned) if not isinstance(returned, (list, tuple, dict)) else None
             self._kinds.append(ANY if lazy is None else lazy.kind)
             self._types.append(_type_of(returned, recording))
+            self._readers.append(_call_reader(returned, recording))
             if until is not None:
                 self.until = _operand(self._called(until, public), recording, "the value of until")
                 if isinstance(self.until, Const):
@@ -307,6 +328,8 @@ class _Blocks:
         if not are_equal and any(each != kind for each in self._kinds):
             kind = ANY
         reader = reader_of(output_type) if are_equal and output_type is not None else None
+        if reader is None and all(each is self._readers[0] for each in self._readers):
+            reader = self._readers[0]
         return _value(state.recording, control.node_id, f"the value of {self._what}()", kind, reader)
 
 
@@ -329,9 +352,18 @@ def _is_same(one: OutputType | None, other: OutputType) -> bool:
 
 
 def _reader(given: object, recording: Recording) -> Callable[[Any], Any]:
-    """Makes the value of an operand from its plain data; typed where `given` is the value of a generation."""
+    """Makes the value of an operand from its plain data; typed where `given` is the value of a generation or of a call."""
     output_type = _type_of(given, recording)
-    return (lambda plain: plain) if output_type is None else reader_of(output_type)
+    if output_type is not None:
+        return reader_of(output_type)
+    return _call_reader(given, recording) or (lambda plain: plain)
+
+
+def _call_reader(given: object, recording: Recording) -> Reader | None:
+    """Makes the value of a call from its plain data; None for all other values."""
+    parts = given._rt_parts if isinstance(given, Value) and source_of(given) is recording else None
+    ref = parts[0] if parts is not None and len(parts) == 1 else None
+    return recording.nodes.readers.get(ref.node_id) if isinstance(ref, Ref) else None
 
 
 def _decide(how: How, values: Iterable[Any], need: int | None, by: Iterable[Any] | None) -> Any:

@@ -124,7 +124,7 @@ class _Fitting:
         def fit_messages(digest: str, *values: Any) -> dict[str, int]:
             return self._smallest(dict(zip(map(id, lazy), values, strict=True)))
 
-        return call(fit_messages, self._digest(), *lazy)
+        return call(fit_messages, self._digest(), *lazy, pure=True)
 
     def _digest(self) -> str:
         """Of everything that decides besides the generated values: recordings find the outcome of the call by its arguments."""

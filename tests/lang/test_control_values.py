@@ -7,6 +7,7 @@ import enum
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NotRequired
 
 import pytest
@@ -15,6 +16,7 @@ from typing_extensions import TypedDict
 
 import rtlang as rt
 from rtlang.contract.errors import ApplyError, CallError, InvalidValueError, ValueParseError
+from rtlang.serve.server import running_server
 from rtlang.testing import ScriptedRuntime
 
 
@@ -256,3 +258,69 @@ def test_what_fails_in_a_branch_is_an_error_of_the_run_also_if_nothing_needs_it(
         assert result.value == "fine"
         assert isinstance(result.error, error)
         assert f"{__file__}:" in str(result.error)
+
+
+class Report(BaseModel):
+    city: str
+    degrees: int
+
+
+def report(city: str, *, degrees: int = 21) -> Report:
+    return Report(city=city, degrees=degrees)
+
+
+def test_a_call_takes_keywords() -> None:
+    with ScriptedRuntime({"n": "7"}) as scripted:
+
+        @rt.program
+        def body(s: Any) -> Any:
+            s += rt.gen("n", type=int)
+            found = rt.call(report, "Rome", degrees=s["n"])
+            s += rt.tool(found)
+            return found
+
+        result = body.run(runtime=scripted)
+        assert result.value == Report(city="Rome", degrees=7)
+        assert result.breaks == ()
+        assert result.text() == '7{"city": "Rome", "degrees": 7}'
+
+
+def test_names_of_keywords_tell_recorded_calls_apart(tmp_path: Path) -> None:
+    def shown(**given: int) -> str:
+        return repr(given)
+
+    @rt.program
+    def body(s: Any) -> Any:
+        return [rt.call(shown, a=1, pure=True), rt.call(shown, b=1, pure=True)]
+
+    with rt.Runtime() as runtime, rt.record(tmp_path / "calls", runtime) as recorder:
+        assert body.run(runtime=recorder).value == ["{'a': 1}", "{'b': 1}"]
+    with rt.replay(tmp_path / "calls") as replay:
+        assert body.run(runtime=replay).value == ["{'a': 1}", "{'b': 1}"]
+
+
+def test_a_call_gives_the_declared_type_everywhere(tmp_path: Path) -> None:
+    def warmer(given: Report) -> Report:
+        assert isinstance(given, Report)
+        return Report(city=given.city, degrees=given.degrees + 1)
+
+    @rt.program
+    def body(s: Any) -> Any:
+        first = rt.call(report, "Rome")
+
+        def step(b: Any) -> Any:
+            b += "x"
+            return rt.call(warmer, rt.call(warmer, first))
+
+        last = rt.repeat(step, at_most=1)
+        assert isinstance(rt.value(first), Report)
+        return first, last
+
+    expected = (Report(city="Rome", degrees=21), Report(city="Rome", degrees=23))
+    with rt.Runtime() as runtime:
+        with running_server(runtime) as url, rt.connect(url) as remote:
+            assert body.run(runtime=remote).value == expected
+        with rt.record(tmp_path / "calls", runtime) as recorder:
+            assert body.run(runtime=recorder).value == expected
+    with rt.replay(tmp_path / "calls") as replay:
+        assert body.run(runtime=replay).value == expected

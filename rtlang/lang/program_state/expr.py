@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rtlang.contract.errors import ParameterError, TraceError
+from rtlang.contract.graph.host_calls import to_plain
 from rtlang.contract.graph.template_options import TemplateOptions
 from rtlang.contract.params import (
     MAX_MAX_TOKENS,
@@ -321,7 +322,7 @@ def _as_json(piece: object) -> object:
     if isinstance(piece, Value):
         lazy = lazy_form(piece)
         found = None if lazy is None else operations.tool_text(lazy)
-        made = derived(found, lambda value: str(_as_json(value)), (piece,), f"the text of {piece!r}")
+        made = derived(found, lambda value: str(_as_json(to_plain(value))), (piece,), f"the text of {piece!r}")
         return piece if made is None else made
     dump = getattr(type(piece), "model_dump_json", None)
     if dump is not None:

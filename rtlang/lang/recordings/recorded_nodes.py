@@ -76,6 +76,7 @@ class RecordedNodes:
         types: the types of generations and selects, by id in the graph.
         locations: `file:line` of the calls that recorded nodes, by id in the graph.
         functions: the functions of host calls, by id in the graph.
+        readers: make their values from plain data, where their functions declare a type that plain data loses.
         computed: the values of pure functions, by the ids of the nodes that compute them.
         reasoning_of: the nodes of reasoning by the nodes of the values that follow them.
         names_of_reasoning: the names of these values by the nodes of reasoning.
@@ -92,6 +93,7 @@ class RecordedNodes:
         self.types: dict[int, OutputType] = {}
         self.locations: dict[int, str] = {}
         self.functions: dict[int, HostFunction] = {}
+        self.readers: dict[int, Callable[[Any], Any]] = {}
         self.computed: dict[int, Computed] = {}
         self.reasoning_of: dict[int, int] = {}
         self.names_of_reasoning: dict[int, str | None] = {}
