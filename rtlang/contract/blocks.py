@@ -10,6 +10,7 @@ from rtlang.contract.request_graph import (
     Apply,
     Block,
     Call,
+    Const,
     Decide,
     Generate,
     Node,
@@ -38,7 +39,7 @@ class BlockPlacement:
     Args:
         entry: the node whose sequence is that at entry; None for an empty sequence.
         offset: is added to the ids of the block, those of nested blocks included.
-        turn: the number of the turn if the block is the body of a loop, for the paths of its nodes.
+        turn: the number of the turn if the block is the body of a loop, for the paths of its nodes and for references to the loop.
     """
 
     def __init__(self, control_id: int, entry: int | None, offset: int = 0, turn: int | None = None) -> None:
@@ -70,7 +71,12 @@ class BlockPlacement:
 
     def operand(self, operand: Operand) -> Operand:
         """An operand of the copy."""
-        return self._ref(operand) if isinstance(operand, Ref) else operand
+        if not isinstance(operand, Ref):
+            return operand
+        return Const(self._turn) if self._is_turn(operand) else self._ref(operand)
+
+    def _is_turn(self, ref: Ref) -> bool:
+        return self._turn is not None and ref.node_id == self._control_id
 
     def _id(self, node_id: int) -> int:
         return node_id + self._offset if node_id > self._control_id else node_id
@@ -84,7 +90,9 @@ class BlockPlacement:
         return Ref(self._id(ref.node_id), ref.choice)
 
     def _part(self, part: Part) -> Part:
-        return self._ref(part) if isinstance(part, Ref) else part
+        if not isinstance(part, Ref):
+            return part
+        return str(self._turn) if self._is_turn(part) else self._ref(part)
 
     def _operands(self, operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
         return tuple(map(self.operand, operands))
@@ -126,7 +134,7 @@ class BlockPlacement:
 
 def placed_until(node: Repeat, offset: int) -> Operand:
     """The operand `until` of the iteration whose ids are `offset` above those of the body."""
-    return BlockPlacement(node.node_id, None, offset).operand(node.until)
+    return BlockPlacement(node.node_id, None, offset, offset // node.stride).operand(node.until)
 
 
 def chosen_block(node: Switch, value: object) -> Block | None:

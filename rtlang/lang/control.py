@@ -7,6 +7,7 @@ branch. Nothing inside can be waited for, and values that were made inside are s
 from __future__ import annotations
 
 import enum
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
@@ -21,7 +22,7 @@ from rtlang.lang.effect_marks import OnUnknown, policy_of, strictest
 from rtlang.lang.lazy_values.identity_tests import check_tests
 from rtlang.lang.lazy_values.operations import Lazy, Operation
 from rtlang.lang.lazy_values.values import Value, lazy_form, operand_of, parts_of, source_of, user_frame, user_location
-from rtlang.lang.output_types.kinds import ANY, STR, Kind, Listed
+from rtlang.lang.output_types.kinds import ANY, INT, STR, Kind, Listed
 from rtlang.lang.output_types.return_types import Reader, return_reader
 from rtlang.lang.output_types.tool_calls import ToolCall, ToolReply, caught, error_text, results_of
 from rtlang.lang.output_types.types import OutputType, reader_of
@@ -33,7 +34,7 @@ from rtlang.lang.program_state.state_record import StateRecord
 from rtlang.lang.recordings.recorded_nodes import Control
 from rtlang.lang.recordings.recording import Recording
 
-Branch = Callable[[Any], Any] | str | Expr
+Branch = Callable[..., Any] | str | Expr
 
 
 def call(
@@ -207,7 +208,9 @@ def repeat(body: Branch, *, until: Callable[[Any], Any] | None = None, at_most: 
     """Run a body repeatedly; returns the value of the last iteration, lazily.
 
     Args:
-        until: a function of the state after the body; the loop ends once its value is true.
+        body: as a branch of `switch`. If it requires a second parameter, that is the number of the iteration, from 0: a lazy integer.
+        until: a function of the state after the body, and of the number of the iteration if it requires a second parameter; the loop ends
+            once its value is true.
         at_most: the largest number of iterations.
         state: as for `switch`.
     """
@@ -274,7 +277,10 @@ class _Blocks:
         inner = state.block(control.node_id, place)
         sequence, public = inner.sequence, State(inner)
         with recording.nodes.in_block() as nodes:
-            returned = self._called(branch, public)
+            turn = None
+            if place.endswith(ANY_TURN) and (_takes_turn(branch) or _takes_turn(until)):
+                turn = _turn_of(control.node_id, recording)
+            returned = self._called(branch, public, turn)
             if isinstance(returned, Expr):
                 raise TraceError(
                     f"{self._what}(): a branch returns {described(returned)}, which is not part of a sequence: append it to the state of "
@@ -294,7 +300,7 @@ class _Blocks:
             self._types.append(_type_of(returned, recording))
             self._readers.append(_call_reader(returned, recording))
             if until is not None:
-                self.until = _operand(self._called(until, public), recording, "the value of until")
+                self.until = _operand(self._called(until, public, turn), recording, "the value of until")
                 if isinstance(self.until, Const):
                     raise TraceError(
                         f"{self._what}(): until= is always {self.until.value!r:.60}; expected a function of the state after the body, "
@@ -304,7 +310,7 @@ class _Blocks:
         self._states.append(inner)
         return Block(tuple(nodes), None if sequence.head == control.node_id else sequence.head, value)
 
-    def _called(self, branch: Any, state: State) -> Any:
+    def _called(self, branch: Any, state: State, turn: Value | None) -> Any:
         if isinstance(branch, (str, Expr)):
             state += branch
             return None
@@ -315,7 +321,7 @@ class _Blocks:
                 f"{self._what}(): {name_of(branch)} is async; a branch is recorded and cannot await", user_location()
             )
         with state_of_body(state):
-            return branch(state)
+            return branch(state, turn) if turn is not None and _takes_turn(branch) else branch(state)
 
     def finish(self, control: Control) -> Any:
         """Continue the sequence after the control node; returns its value."""
@@ -331,6 +337,29 @@ class _Blocks:
         if reader is None and all(each is self._readers[0] for each in self._readers):
             reader = self._readers[0]
         return _value(state.recording, control.node_id, f"the value of {self._what}()", kind, reader)
+
+
+def _takes_turn(function: object) -> bool:
+    """Whether a body requires a second parameter: the number of the iteration."""
+    if not callable(function):
+        return False
+    try:
+        given = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # functions of C without a signature
+        return False
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    required = [each for each in given if each.kind in kinds and each.default is each.empty]
+    return len(required) == 2
+
+
+def _turn_of(loop_id: int, recording: Recording) -> Value:
+    """The number of the iteration of a loop whose body is being recorded, as a node of the body: so it is refused outside."""
+    ref = recording.nodes.add_apply("int", (Ref(loop_id),))
+
+    def read() -> Any:
+        raise TraceError("the number of an iteration exists inside the loop only", user_location())
+
+    return Value(recording, (ref.node_id,), (ref,), read, "the number of the iteration", lazy=Lazy(INT, ref))
 
 
 def _type_of(value: object, recording: Recording) -> OutputType | None:

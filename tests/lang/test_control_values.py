@@ -324,3 +324,71 @@ def test_a_call_gives_the_declared_type_everywhere(tmp_path: Path) -> None:
             assert body.run(runtime=recorder).value == expected
     with rt.replay(tmp_path / "calls") as replay:
         assert body.run(runtime=replay).value == expected
+
+
+def test_a_loop_knows_its_turn(tmp_path: Path) -> None:
+    @rt.program
+    def body(s: Any) -> Any:
+        def step(b: Any, turn: Any) -> Any:
+            b += rt.text("[", turn, "]")
+
+            def inner(c: Any, turn_of_inner: Any) -> Any:
+                c += rt.text(turn, ".", turn_of_inner, " ") + rt.gen("word")
+                return rt.call(lambda *given: list(given), turn, turn_of_inner)
+
+            rt.repeat(inner, at_most=2)
+            rt.switch(turn, {0: "first ", 1: "second "}, default=rt.text("later ", turn * 10, " "))
+            return rt.call(lambda number: number + 100, turn)
+
+        last = rt.repeat(step, until=lambda b, turn: turn == 2, at_most=5)
+        s += "end"
+        return last, s.text()
+
+    expected = "[0]0.0 a0.1 bfirst [1]1.0 c1.1 dsecond [2]2.0 e2.1 flater 20 end"
+    with ScriptedRuntime({"word": list("abcdef")}) as scripted:
+        result = body.run(runtime=scripted)
+        assert result.value == (102, expected)
+        assert result.text() == expected
+        path = tmp_path / "graph.json"
+        body.graph().save(path)
+        assert rt.RequestGraph.load(path) == body.graph()
+
+
+def test_the_number_of_a_turn_stays_inside_the_loop() -> None:
+    seen: list[Any] = []
+
+    @rt.program
+    def outside(s: Any) -> None:
+        def step(b: Any, turn: Any) -> None:
+            seen.append(turn)
+            b += "x"
+
+        rt.repeat(step, at_most=2)
+        s += rt.text(seen[-1]) + rt.gen("x")
+
+    @rt.program
+    def tested(s: Any) -> None:
+        def step(b: Any, turn: Any) -> None:
+            if turn == 1:
+                b += "x"
+
+        rt.repeat(step, at_most=2)
+
+    with ScriptedRuntime() as scripted:
+        with pytest.raises(rt.TraceError, match="inside a branch or loop"):
+            outside.run(runtime=scripted)
+        with pytest.raises(rt.TraceError, match="cannot wait for a value"):
+            tested.run(runtime=scripted)
+
+
+def test_a_second_parameter_with_a_default_keeps_it() -> None:
+    @rt.program
+    def body(s: Any) -> Any:
+        def step(b: Any, style: str = "plain") -> None:
+            b += style
+
+        rt.repeat(step, at_most=2)
+        return s.text()
+
+    with ScriptedRuntime() as scripted:
+        assert body.run(runtime=scripted).value == "plainplain"

@@ -69,6 +69,7 @@ class NodeChecks:
         self._seen, self._inputs = seen, inputs
         self._last_id = -1
         self._depth = 0
+        self._loops: set[int] = set()  # whose bodies are being checked
         self._reserved: list[tuple[int, int]] = []  # ids within control nodes, ascending; they do not overlap
         self._reserve(seen.values())
 
@@ -199,6 +200,8 @@ class NodeChecks:
 
     def _check_ref(self, node: Node, field: str, ref: Ref) -> None:
         target = self._seen.get(ref.node_id)
+        if ref.node_id in self._loops and ref.choice == 0:  # the number of the iteration
+            return
         if target is None or isinstance(target, Text):
             _fail(node, field, f"ref {ref.node_id!r}: no earlier node with a text or value has this id")
         elif not 0 <= ref.choice < choices_of(target):
@@ -304,6 +307,8 @@ class NodeChecks:
         self._seen[node.node_id] = Text(node.node_id, None, ())
         self._last_id = before
         self._depth += 1
+        if isinstance(node, Repeat):
+            self._loops.add(node.node_id)
         added = [node.node_id]
         try:
             for inner in block.nodes:
@@ -317,6 +322,7 @@ class NodeChecks:
             return self._last_id
         finally:
             self._depth -= 1
+            self._loops.discard(node.node_id)
             self._last_id = outer_id
             for inner_id in added:
                 del self._seen[inner_id]

@@ -231,6 +231,7 @@ class Repeat:
 
     Copy `i` (from 0) of the body node with the id `b` has the id `b + i * stride`; the body has ids from `node_id + 1` to
     `node_id + stride`, and those up to `node_id + at_most * stride` are reserved. Sequence and value are those of the last iteration.
+    Within the body, a `Ref` to the node itself is the number of the iteration, from 0.
     """
 
     node_id: int
