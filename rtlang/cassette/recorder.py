@@ -263,9 +263,6 @@ class Replay(DefaultWithin):
             file = CassetteFile(path, is_written=False)
         except FileNotFoundError:
             raise CassetteError(os.fspath(path), "no such file; rt.record(path, runtime) makes it") from None
-        if file.model is None:
-            file.close()
-            raise CassetteError(file.path, "it is empty")
         super().__init__(set_default)
         self._recorded = _Recorded(file)
         self._runtime = ModelFreeRuntime(self._answer)
@@ -276,9 +273,8 @@ class Replay(DefaultWithin):
         return self._recorded.file.tool_format
 
     @property
-    def model_identity(self) -> str:
-        """The model of the recording."""
-        assert self._recorded.file.model is not None
+    def model_identity(self) -> str | None:
+        """The model of the recording; None if it holds no outcome."""
         return self._recorded.file.model
 
     @property

@@ -163,6 +163,9 @@ class RuntimeConfig:
     fault_injection: bool = _setting(False, "allow requests to ask for faults with x_fault; for tests, on the CPU only")
 
     def __post_init__(self) -> None:
+        speculation: object = self.speculation
+        if isinstance(speculation, bool):
+            object.__setattr__(self, "speculation", "on" if speculation else "off")
         _texts_and_switches(self)
         _one_of(self, "device", "cpu", "cuda", "interpreter")
         _one_of(self, "dtype", "auto", "float32", "bfloat16", "float16")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -549,3 +550,19 @@ def _check_ids(name: str, value: object, max_entries: int) -> None:
         raise ParameterError(name, value, f"expected a list of at most {max_entries} token ids")
     for item in value:
         _check_int(name, item, 0, MAX_TOKEN_ID)
+
+
+def as_constraint(given: Constraint | Mapping[str, Any]) -> Constraint:
+    """A constraint, or the one of a JSON schema that is given as a map.
+
+    Raises:
+        ParameterError: it is something else, or not JSON.
+    """
+    if isinstance(given, Mapping):
+        try:
+            return Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(dict(given)))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ParameterError("constraint", given, f"expected a JSON schema: {error}") from None
+    if not isinstance(given, Constraint):
+        raise ParameterError("constraint", given, "expected a Constraint, or a JSON schema as a map")
+    return given

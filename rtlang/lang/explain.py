@@ -145,9 +145,10 @@ def explain(
         TraceError: the program is invalid. ParameterError: an option is invalid.
         Exception: the body raised it while being recorded.
     """
-    options = program._made(given_options({"runtime": runtime, "params": params, "passes": passes, "outputs": outputs}))
+    given = {"runtime": runtime, "params": params, "passes": passes, "outputs": outputs}
+    body, own = program._with_own(args, kwargs, given)
+    options = program._made(given_options(given, own))
     target = options.runtime if options.runtime is not None else default_runtime()
-    body = program._body.bound(args, kwargs)
     rehearsal = _Rehearsal(target)
     run = ProgramRun(body, rehearsal, replace(options, run=RunOptions(budget=options.run.budget)))
     if body.is_async:

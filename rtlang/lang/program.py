@@ -34,6 +34,7 @@ from rtlang.lang.program_state.state_record import StateRecord
 from rtlang.lang.recordings.driver import AheadOfTime
 from rtlang.lang.recordings.recording import Recording
 from rtlang.lang.sessions.program_options import (
+    KEYWORDS,
     ProgramOptions,
     RunKeywords,
     RunMethod,
@@ -46,8 +47,8 @@ from rtlang.lang.sessions.program_options import (
 class Program(Generic[P, R_co]):
     """A function that records a request graph, with zero or more bound arguments.
 
-    The keywords `KEYWORDS` of `run` and similar methods are options of the run, see `ProgramOptions`. Pass parameters of the function with
-    these names by position or with `bind`.
+    The keywords `KEYWORDS` of `run` and similar methods are options of the run, see `ProgramOptions`. A parameter of the function with such
+    a name gets the keyword, unless it was given by position or with `bind`; `with_options` sets the option then.
 
     `Program[[str], int]` takes a string and returns an integer. Type checkers check the arguments of a run that has no options; with
     options beside them only the options are checked, because no signature can hold both. `with_options(...)` keeps both checked.
@@ -228,8 +229,9 @@ class Program(Generic[P, R_co]):
         Raises:
             TraceError: the body uses a generated value (a graph break); names the line.
         """
-        body = self._body.bound(args, kwargs)
-        options = self._made(given_options({"params": params, "passes": passes}))
+        given = {"params": params, "passes": passes}
+        body, own = self._with_own(args, kwargs, given)
+        options = self._made(given_options(given, own))
         inspect.signature(body.function).bind(*body.receiver, None, *body.args, **body.kwargs)
         recording = Recording(AheadOfTime(body.is_async), options.params, options.run.seed)
         state = State(StateRecord(recording))
@@ -324,15 +326,28 @@ class Program(Generic[P, R_co]):
 
     @with_keywords
     def _run(self, *args: Any, **keywords: Any) -> Result[R_co]:
-        return run.run(self._body.bound(args, arguments_in(keywords)), self._made(given_options(keywords)))
+        return run.run(*self._divided(args, keywords))
 
     @with_keywords
     async def _arun(self, *args: Any, **keywords: Any) -> Result[R_co]:
-        return await run.arun(self._body.bound(args, arguments_in(keywords)), self._made(given_options(keywords)))
+        return await run.arun(*self._divided(args, keywords))
 
     @with_keywords
     def _stream(self, *args: Any, **keywords: Any) -> Stream[R_co]:
-        return Stream(self._body.bound(args, arguments_in(keywords)), self._made(given_options(keywords)))
+        return Stream(*self._divided(args, keywords))
+
+    def _with_own(
+        self, args: tuple[Any, ...], arguments: Mapping[str, Any], given: Mapping[str, Any]
+    ) -> tuple[Body, frozenset[str]]:
+        """The body with its arguments, those among `given` that are its own included; and their names."""
+        own = self._body.open_names(args, given)
+        more = {name: given[name] for name in own if given[name] is not None}
+        return self._body.bound(args, {**arguments, **more}), own
+
+    def _divided(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Body, ProgramOptions]:
+        """The body with its arguments, and the options of the run."""
+        own = self._body.open_names(args, KEYWORDS)
+        return self._body.bound(args, arguments_in(keywords, own)), self._made(given_options(keywords, own))
 
     def _made(self, given: Mapping[str, Any], **defaults: Any) -> ProgramOptions:
         """The options of a run: those given, or else those of `with_options`, or else the defaults."""

@@ -15,7 +15,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -29,7 +29,7 @@ from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import AbortedError, EngineDeadError, RtlangError, internal_error
 from rtlang.contract.events import GraphFailed
-from rtlang.contract.params import Constraint, SamplingParams
+from rtlang.contract.params import Constraint, SamplingParams, as_constraint
 from rtlang.contract.process.current_work import Words
 from rtlang.contract.process.thread_watch import exclude_computation, watch_of
 from rtlang.contract.request_graph import RequestGraph
@@ -306,17 +306,17 @@ class Runtime:
         graph = generation_graph(prompt, params or SamplingParams(), constraint, token_ids=token_ids)
         return Generation.start(self, graph, listener, RunOptions(priority=priority, deadline_s=deadline_s, seed=seed))
 
-    def report(self, constraint: Constraint) -> Report | None:
+    def report(self, constraint: Constraint | Mapping[str, Any]) -> Report | None:
         """Report, for every keyword of a schema, whether it is enforced, checked on the finished value, or only an annotation.
 
         Returns:
             The report, with JSON pointers; None for other constraints, and if the grammar backend does not produce one.
         Raises:
-            ConstraintError: the constraint cannot be compiled; names the location.
+            ParameterError: neither a constraint nor a JSON schema as a map. ConstraintError: it cannot be compiled; names the location.
         """
         self._running_loop()
         assert self._compiler is not None
-        return self._compiler.session(constraint, _MANY_TOKENS).result().report
+        return self._compiler.session(as_constraint(constraint), _MANY_TOKENS).result().report
 
     def stats(self) -> dict[str, int]:
         """Counters and gauges of the engine. Read without a lock: values may come from different steps."""

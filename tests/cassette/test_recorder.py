@@ -248,3 +248,21 @@ def test_a_batch_that_was_killed_goes_on_and_ends_equal(tmp_path: Path) -> None:
     fresh, replayed, recorded = run()
     assert (replayed, recorded) == (0, 2000)
     assert fresh == values
+
+
+def test_a_recording_without_outcomes_can_be_replayed(tmp_path: Path, runtime: rt.Runtime) -> None:
+    @rt.program
+    def plain(s: Any, text: str) -> Any:
+        s += text
+        return s.text()
+
+    @rt.program
+    def generates(s: Any) -> None:
+        s += "a" + rt.gen("x")
+
+    with rt.record(tmp_path / "run", runtime) as recorder:
+        assert plain.run("a", runtime=recorder).value == "a"
+    with rt.replay(tmp_path / "run") as replay:
+        assert plain.run("a", runtime=replay).value == "a"
+        with pytest.raises(CassetteError, match="no outcome of 'x'"):
+            generates.run(runtime=replay)

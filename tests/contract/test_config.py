@@ -127,3 +127,10 @@ def test_a_folder_that_looks_like_a_hub_name_has_its_own_name(tmp_path: Path, mo
 def test_wrong_names_of_a_served_model_are_refused(names: Any) -> None:
     with pytest.raises(ConfigError, match="served_model_name"):
         ServeConfig(served_model_name=names)
+
+
+def test_speculation_may_be_a_switch() -> None:
+    assert RuntimeConfig(speculation=True).speculation == "on"  # type: ignore[arg-type]
+    assert RuntimeConfig(speculation=False).speculation == "off"  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="speculation"):
+        RuntimeConfig(speculation=1)  # type: ignore[arg-type]

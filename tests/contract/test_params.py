@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.params import SamplingParams, Usage, sampling_params
+from rtlang.contract.params import ConstraintKind, SamplingParams, Usage, as_constraint, sampling_params
 
 REFUSED: list[tuple[str, Any]] = [
     ("max_tokens", -1),
@@ -254,3 +254,14 @@ def test_type_checkers_know_the_options_and_their_defaults() -> None:
     defaults = [ast.literal_eval(each) for each in typed.args.defaults]
     assert dict(zip(names, defaults, strict=True)) == {item.name: item.default for item in fields(SamplingParams)}
     assert list(inspect.signature(SamplingParams).parameters) == names
+
+
+def test_a_schema_as_a_map_is_a_constraint() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    made = as_constraint(schema)
+    assert made.kind is ConstraintKind.JSON_SCHEMA
+    assert json.loads(made.source) == schema
+    assert as_constraint(made) is made
+    for wrong in ("{}", int, {"enum": [{1, 2}]}):
+        with pytest.raises(ParameterError, match="constraint = "):
+            as_constraint(wrong)  # type: ignore[arg-type]

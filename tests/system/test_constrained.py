@@ -124,6 +124,7 @@ def test_what_masks_cannot_hold_is_checked_and_generated_again(runtime: rt.Runti
         again.text("value") for again, result in zip(often, once, strict=True) if result.error is None
     ]
     report = runtime.report(Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema)))
+    assert runtime.report(schema) == report
     assert report is not None
     assert [(each.pointer, each.keyword, each.status) for each in report.entries if each.status == "checked"] == [
         ("#/not", "uniqueItems", "checked")

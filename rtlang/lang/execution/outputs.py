@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from rtlang.contract.errors import TraceError
-from rtlang.contract.request_graph import Generate, Select, choices_of, parent_of
+from rtlang.contract.request_graph import Generate, Select, choices_of, name_of, parent_of
 from rtlang.lang.lazy_values.values import Value, needs_of
 from rtlang.lang.program_state.state import State, record_of
 from rtlang.lang.program_state.state_record import StateRecord
@@ -43,6 +43,12 @@ def needed_nodes(state: StateRecord, returned: object, outputs: Collection[str] 
             names[node.name] = None
             if node.name in outputs:
                 needed.add(node.node_id)
+    for node_id, inner in recording.nodes.inner.items():  # of a branch or loop, which a fork may have made
+        name = name_of(inner)
+        if name is not None:
+            names[name] = None
+            if name in outputs:
+                needed.add(node_id)
     for name in outputs:
         if name in state.variables:
             needed.update(_needs(state.variables[name], set()))

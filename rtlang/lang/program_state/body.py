@@ -6,7 +6,7 @@ import functools
 import hashlib
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CodeType
@@ -48,6 +48,21 @@ def name_of(function: Callable[..., Any]) -> str:
 def is_coroutine_function(function: Callable[..., Any]) -> bool:
     """Whether calling `function` gives a coroutine; also for partial functions and objects with a coroutine `__call__`."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
+def _keyword_names(function: Callable[..., Any]) -> frozenset[str]:
+    """The names of the parameters that can be given by keyword."""
+    try:
+        return _cached_names(function)
+    except TypeError:  # an object that cannot be hashed
+        return _cached_names.__wrapped__(function)
+
+
+@functools.lru_cache(maxsize=4096)
+def _cached_names(function: Callable[..., Any]) -> frozenset[str]:
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    found = inspect.signature(function).parameters.values()
+    return frozenset(each.name for each in found if each.kind in kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +110,19 @@ class Body:
         except TypeError as error:
             raise TypeError(f"{self.name}(): {error}") from None
         return both
+
+    def open_names(self, args: tuple[Any, ...], among: Collection[str]) -> frozenset[str]:
+        """The parameters with these names that a keyword can give, once `args` are bound too."""
+        own = _keyword_names(self.function)
+        if own.isdisjoint(among):
+            return frozenset()
+        try:
+            given = inspect.signature(self.function).bind_partial(
+                *self.receiver, None, *self.args, *args, **self.kwargs
+            )
+        except TypeError:  # reported when the arguments are bound
+            return frozenset()
+        return own.intersection(among).difference(given.arguments)
 
     def check_complete(self) -> None:
         """Check that the function can be called.

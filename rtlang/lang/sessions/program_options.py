@@ -117,14 +117,14 @@ KEYWORDS = (*(item.name for item in fields(ProgramOptions) if item.name != "run"
 """Names of the keywords."""
 
 
-def given_options(keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """The options among keyword arguments, in their order; None is the same as a missing one."""
-    return {name: keywords[name] for name in KEYWORDS if keywords.get(name) is not None}
+def given_options(keywords: Mapping[str, Any], own: Collection[str] = ()) -> dict[str, Any]:
+    """The options among keyword arguments, in their order; None is the same as a missing one. `own`: names that are no options here."""
+    return {name: keywords[name] for name in KEYWORDS if keywords.get(name) is not None and name not in own}
 
 
-def arguments_in(keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """The other keyword arguments: those of the function."""
-    return {name: value for name, value in keywords.items() if name not in KEYWORDS}
+def arguments_in(keywords: Mapping[str, Any], own: Collection[str] = ()) -> dict[str, Any]:
+    """The other keyword arguments: those of the function, which has parameters with the names in `own`."""
+    return {name: value for name, value in keywords.items() if name not in KEYWORDS or name in own}
 
 
 def checked_outputs(outputs: object) -> frozenset[str] | None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 import rtlang as rt
 from rtlang.lang.execution.outputs import needed_nodes
 from rtlang.lang.program_state.state import State
 from rtlang.lang.program_state.state_record import StateRecord
 from rtlang.lang.recordings.driver import AheadOfTime
 from rtlang.lang.recordings.recording import Recording
+from rtlang.testing import ScriptedRuntime
 
 
 @dataclass
@@ -48,3 +51,22 @@ def test_a_program_with_names_only_needs_everything() -> None:
 def test_variables_are_outputs_by_name() -> None:
     _, state = state_of("x", "y")
     assert needed_nodes(state, None, ["y value"]) == needed_nodes(state, None, ["y"])
+
+
+def test_variables_of_branches_and_loops_of_forks_are_outputs() -> None:
+    with ScriptedRuntime({"kind": "b"}) as scripted:
+
+        @rt.program
+        def body(s: Any) -> None:
+            fork = s.fork(1)[0]
+            fork += rt.gen("kind")
+            rt.switch(fork["kind"], {"a": rt.gen("first"), "b": rt.gen("second")}, state=fork)
+            rt.repeat(rt.gen("step"), at_most=2, state=fork)
+            s += rt.gen("unread")
+
+        result = body.run(outputs=["second", "step"], runtime=scripted)
+        assert result["second"] == "<second>"
+        assert result["step"] == ["<step>", "<step>"]
+        assert scripted.count("unread") == 0
+        with pytest.raises(rt.TraceError, match="existing variables: unread, kind, first, second, step"):
+            body.run(outputs=["third"], runtime=scripted)

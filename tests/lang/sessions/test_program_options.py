@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import re
 from typing import Any
@@ -19,6 +20,7 @@ from rtlang.lang.sessions.program_options import (
     arguments_in,
     given_options,
 )
+from rtlang.testing import ScriptedRuntime
 
 
 @rt.program
@@ -59,3 +61,40 @@ def test_an_unknown_option_is_refused() -> None:
         greet.with_options(colour="red")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="run_batch"):
         greet.run_batch([], colour="red")  # type: ignore[call-arg]
+
+
+@rt.program
+def ticket(s: Any, text: str, priority: str = "low", *, runtime: str = "python") -> Any:
+    """A program whose parameters have names of options."""
+    s += rt.text(text, " ", priority, " ", runtime)
+    return s.text()
+
+
+def test_a_parameter_with_the_name_of_an_option_gets_the_keyword() -> None:
+    with ScriptedRuntime() as scripted:
+        bound = ticket.with_options(runtime=scripted, priority=3)
+        assert bound.run("a", priority="high", runtime="rust").value == "a high rust"
+        assert bound.run(text="a", priority="high").value == "a high python"
+        assert bound.run("a", "high", priority=2).value == "a high python"
+        assert bound.bind(priority="high").run("a", priority=2).value == "a high python"
+        assert bound.run_batch([{"text": "a", "priority": "high"}])[0].value == "a high python"
+        assert asyncio.run(bound.arun("a", priority="high")).value == "a high python"
+        with bound.stream("a", priority="high") as stream:
+            assert stream.result().value == "a high python"
+        assert rt.explain(bound, "a", runtime="rust").error is None
+
+        @rt.program
+        def recorded(s: Any, params: str) -> None:
+            s += params + rt.gen("x")
+
+        assert "from params" in repr(recorded.graph(params="from params").nodes[0])
+        assert "from params" in repr(rt.explain(recorded, params="from params").graph.nodes[0])
+
+
+def test_a_missing_parameter_is_still_missing() -> None:
+    @rt.program
+    def asked(s: Any, priority: int, text: str) -> None:
+        s += text
+
+    with ScriptedRuntime() as scripted, pytest.raises(TypeError, match="missing a required argument: 'text'"):
+        asked.run(priority=3, runtime=scripted)
