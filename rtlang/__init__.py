@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from rtlang.contract.errors import ParameterError as ParameterError
     from rtlang.contract.errors import ProgramError as ProgramError
     from rtlang.contract.errors import ProtocolError as ProtocolError
+    from rtlang.contract.errors import QuestionError as QuestionError
     from rtlang.contract.errors import RequestError as RequestError
     from rtlang.contract.errors import RtlangError as RtlangError
     from rtlang.contract.errors import SlowConsumerError as SlowConsumerError
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from rtlang.contract.errors import SwitchError as SwitchError
     from rtlang.contract.errors import ToolError as ToolError
     from rtlang.contract.errors import TraceError as TraceError
+    from rtlang.contract.errors import UnansweredError as UnansweredError
+    from rtlang.contract.errors import UnknownOutcomeError as UnknownOutcomeError
     from rtlang.contract.errors import ValueMemoryError as ValueMemoryError
     from rtlang.contract.errors import ValueParseError as ValueParseError
     from rtlang.contract.graph.template_options import TemplateOptions as TemplateOptions
@@ -55,6 +58,8 @@ if TYPE_CHECKING:
     from rtlang.contract.params import SamplingParams as SamplingParams
     from rtlang.contract.params import SelectMethod as SelectMethod
     from rtlang.contract.params import Usage as Usage
+    from rtlang.contract.process.call_context import Question as Question
+    from rtlang.contract.process.call_context import idempotency_key as idempotency_key
     from rtlang.contract.request_graph import RequestGraph as RequestGraph
     from rtlang.contract.runs.budget import Budget as Budget
     from rtlang.contract.runs.principal import Principal as Principal
@@ -138,8 +143,10 @@ _MODULES = {
         "AbortedError ApplyError BudgetError CallError CapacityError CassetteError ConfigError ConnectionLostError ConstraintError "
         "ContextLengthError DeadlineError DependencyError EngineDeadError GoneError GraphError InternalError InvalidValueError "
         "JournalError ModelLoadError NumericsError OverloadError ParameterError ProgramError ProtocolError RequestError RtlangError "
-        "SlowConsumerError SpentError SwitchError ToolError TraceError ValueMemoryError ValueParseError"
+        "QuestionError SlowConsumerError SpentError SwitchError ToolError TraceError UnansweredError UnknownOutcomeError "
+        "ValueMemoryError ValueParseError"
     ),
+    "rtlang.contract.process.call_context": "Question idempotency_key",
     "rtlang.lang.control": "best call first repeat switch vote",
     "rtlang.lang.effect_marks": "effect pure",
     "rtlang.lang.explain": "Explanation explain",

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
 import secrets
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
-from rtlang.cassette.journal_file import JournalFile, difference
-from rtlang.cassette.outcomes import Kept, how_kept
+from rtlang.cassette.answers import JournalDesk
+from rtlang.cassette.journal_file import JournalFile
+from rtlang.cassette.journaled_run import JournaledRun
+from rtlang.cassette.keys import Keys
+from rtlang.cassette.places import Places
 from rtlang.cassette.recorder import DefaultWithin, identity_of, takes_known
-from rtlang.contract.errors import JournalError, RtlangError
-from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
-from rtlang.contract.graph.host_calls import checked_answer
-from rtlang.contract.request_graph import Generate, Node, Part, RequestGraph, Text, all_nodes, last_id
-from rtlang.contract.runs.known import Known, KnownOutcome
-from rtlang.contract.runs.run_ledger import node_with
+from rtlang.contract.errors import ParameterError
+from rtlang.contract.request_graph import Part, RequestGraph, Text
+from rtlang.contract.runs.known import KnownOutcome
 from rtlang.contract.runs.run_options import ALL_ABILITIES, DEFAULT_OPTIONS, Ability, RunOptions, abilities_of
-from rtlang.contract.service.target import ForwardedRun, GraphRun, Listener, Target
+from rtlang.contract.service.target import GraphRun, Listener, Target
 from rtlang.contract.service.text_service import count_tokens
 from rtlang.contract.version import VERSION
-from rtlang.protocol.plain_values import value_from_wire, value_to_wire
 from rtlang.runtime.scripted_runtime import AskedNode, ModelFreeRuntime
+
+OnChange = Literal["error", "recompute"]
+
+MAX_CALL_WAIT_S = 10.0
+"""How long `Journal.close` waits for calls that have begun, so that their outcomes are recorded."""
 
 
 class Journal(DefaultWithin):
@@ -39,8 +41,12 @@ class Journal(DefaultWithin):
         set_default: sets the default runtime, and returns the one before.
         program, arguments: texts that identify the run; the file must have the same.
         seed: the seed of the run; the file must have the same. None: the seed of the file, or a random one.
+        on_change: what happens where the program differs from the recorded one: "error", or "recompute", which keeps the outcomes of nodes
+            that are equal with everything they build on, and computes the others.
+        wait_s: seconds that an open question is waited for; None for any time.
     Raises:
         JournalError: the journal was recorded with another program or other arguments.
+        ParameterError: an option is invalid.
     """
 
     def __init__(
@@ -51,8 +57,16 @@ class Journal(DefaultWithin):
         program: str | None = None,
         arguments: str | None = None,
         seed: int | None = None,
+        on_change: OnChange = "error",
+        wait_s: float | None = None,
     ) -> None:
         super().__init__(set_default)
+        if on_change not in ("error", "recompute"):
+            raise ParameterError("on_change", on_change, 'expected "error" or "recompute"')
+        if wait_s is not None and (isinstance(wait_s, bool) or not isinstance(wait_s, (int, float)) or not wait_s >= 0):
+            raise ParameterError("wait_s", wait_s, "expected seconds from 0 on, or None")
+        self._recomputes, self._desk = on_change == "recompute", JournalDesk(file.path, wait_s)
+        self._run: JournaledRun | None = None
         self._file = file
         self.runtime: Target | None = None
         self._of = {"program": program, "arguments": arguments}
@@ -61,15 +75,21 @@ class Journal(DefaultWithin):
         self._without_model: ModelFreeRuntime | None = None
         for name, value in self._of.items():
             before = file.head.get(name)
-            if before is not None and value is not None and before != value:
+            may_differ = self._recomputes and name == "arguments"
+            if before is not None and value is not None and before != value and not may_differ:
                 raise file.error(
                     f"{name}: {before} in the journal, {value} now; use another journal", None, before, value
                 )
 
     @property
     def is_finished(self) -> bool:
-        """Whether the graph had ended when the journal was opened; it is read without the runtime then."""
+        """Whether the graph has ended; the journal is read without the runtime then, unless it recomputes."""
         return self._file.is_finished
+
+    @property
+    def needs_runtime(self) -> bool:
+        """Whether a run needs the runtime."""
+        return self._recomputes or not self._file.is_finished
 
     @property
     def is_alive(self) -> bool:
@@ -113,21 +133,32 @@ class Journal(DefaultWithin):
         options.check_abilities(self.abilities)
         graph.validate()
         target = self._prepared(dict(options.inputs), self._seed if options.seed is None else options.seed)
-        run = JournaledRun(file, listener, has_budget=options.budget is not None)
+        seed = file.head["seed"]
+        run = JournaledRun(
+            file,
+            Places(Keys(options.inputs, seed)),
+            listener,
+            self._desk,
+            has_budget=options.budget is not None,
+            recomputes=self._recomputes,
+        )
         results = run.prepare(graph.nodes)
         if not options.is_open:
             run.check_complete()
         try:
-            run.run = target.submit(graph, run.listen, options=replace(options, seed=file.head["seed"], **results))
+            run.run = target.submit(graph, run.listen, options=replace(options, seed=seed, **results))
         except BaseException:
             run.take_back()
             raise
-        self._has_run = True
+        self._has_run, self._run = True, run
         run.is_submitted.set()
         return run
 
     def close(self) -> None:
-        """Store the journal on the disk, and release the file. Idempotent."""
+        """Wait a short time for calls that have begun, store the journal on the disk, and release the file. Idempotent."""
+        self._desk.close()
+        if self._run is not None:
+            self._run.wait_for_calls(MAX_CALL_WAIT_S)
         if self._without_model is not None:
             self._without_model.close()
         self._file.close()
@@ -138,9 +169,10 @@ class Journal(DefaultWithin):
         head = {"inputs": inputs, "seed": seed}
         for name, value in head.items():
             before = file.head.get(name)
-            if file.head and value is not None and before != value:
+            may_differ = self._recomputes and name == "inputs"  # they are parts of keys
+            if file.head and value is not None and before != value and not may_differ:
                 raise file.error(f"{name}: {before!r:.80} in the journal, {value!r:.80} now; use another journal")
-        if file.is_finished:
+        if not self.needs_runtime:
             if self._without_model is None:
                 self._without_model = ModelFreeRuntime(self._lacks)
             return self._without_model
@@ -162,6 +194,7 @@ class Journal(DefaultWithin):
                     **self._of,
                     **head,
                     "seed": seed,
+                    "run": secrets.token_hex(16),
                 }
             )
         elif file.head["model"] != model:
@@ -178,206 +211,6 @@ class Journal(DefaultWithin):
         if isinstance(asked.node, Text):
             return False
         asked.end(
-            KnownOutcome(self._file.error("the run is finished and has no outcome of this node", asked.node.node_id))
+            KnownOutcome(self._file.error(f"the run is finished and has no outcome of node {asked.node.node_id}"))
         )
         return True
-
-
-class JournaledRun(ForwardedRun):
-    """The graph of a `Journal`; see `rtlang.contract.service.target.GraphRun`."""
-
-    def __init__(self, file: JournalFile, listener: Listener, *, has_budget: bool) -> None:
-        self._file, self._listener, self._has_budget = file, listener, has_budget
-        self.is_submitted = threading.Event()
-        self._nodes: dict[int, Node] = {}
-        self._missing = set(file.nodes)  # nodes of the journal that the program has not made yet
-        self._pieces = dict(file.pieces)  # text of running generations that the listener has not had
-        self._deltas: dict[int, list[TextDelta]] = {}
-        self._is_text: dict[int, bool] = {}
-        self._answers = dict(file.answers)
-        self._new: list[Node] = []  # of the last submission
-        self._has_failed = False
-        self._lock = threading.Lock()
-
-    def prepare(self, nodes: Sequence[Node]) -> dict[str, Any]:
-        """Compare nodes with the journal, note new ones, and return the recorded state of the others: options of `submit` and `extend`.
-
-        Raises:
-            JournalError: a node differs.
-        """
-        file = self._file
-        new = []
-        for node in nodes:
-            before = file.nodes.get(node.node_id)
-            if before is None:
-                new.append(node)
-                continue
-            found = difference(before, node)
-            if found is not None:
-                raise self._mismatch(node, before, *found)
-        if new and file.is_finished:
-            raise file.error(
-                f"the run is finished, but the program now records {_shown(new[0])}; use another journal",
-                new[0].node_id,
-            )
-        self._new = new
-        if new:
-            file.note_nodes(new)
-        self._missing.difference_update(node.node_id for node in nodes)
-        self._nodes.update((node.node_id, node) for node in nodes)
-        own = [range(node.node_id, last_id(node) + 1) for node in nodes]
-        known: Known = {node_id: file.known[node_id] for ids in own for node_id in ids if node_id in file.known}
-        tokens = {} if file.is_finished else file.continue_from(nodes)
-        continue_from = {node_id: tokens[node_id] for ids in own for node_id in ids if node_id in tokens}
-        return {"known": known} | ({"continue_from": continue_from} if continue_from else {})
-
-    def take_back(self) -> None:
-        """Forget the nodes that were new in the last submission, because they were refused."""
-        if self._new:
-            self._file.note_refused(self._new)
-
-    def check_complete(self) -> None:
-        """Check that the program has made every node of the journal.
-
-        Raises:
-            JournalError: one is missing.
-        """
-        if self._missing:
-            before = self._file.nodes[min(self._missing)]
-            raise self._file.error(
-                f"the program ends without node {before['id']}, a {before['kind']} in the journal; the program has changed or is not "
-                "deterministic, so use another journal",
-                before["id"],
-                f"{before!r:.300}",
-            )
-
-    def extend(self, nodes: Sequence[Node]) -> None:
-        run: Any = self.run
-        results = self.prepare(nodes)
-        try:
-            run.extend(nodes, **results)
-        except BaseException:
-            self.take_back()
-            raise
-
-    def close(self) -> None:
-        self.check_complete()
-        self.run.close()
-
-    def resolve(self, node_id: int, value: Any) -> None:
-        if self._note_answer(node_id, {"value": value_to_wire(checked_answer(value))}):
-            self.run.resolve(node_id, value)
-
-    def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
-        if self._note_answer(node_id, {"code": code, "message": message, "facts": dict(facts or {})}):
-            self.run.reject(node_id, code, message, facts)
-
-    def listen(self, event: Event) -> None:
-        """Note an event, then hand it on: nothing that a caller has seen is missing from the file."""
-        if self._has_failed:
-            return
-        try:
-            is_new = self._take(event)
-        except JournalError as error:
-            self._fail(event.graph_id, error)
-            return
-        if is_new:
-            self._listener(event)
-
-    def _fail(self, graph_id: int, error: JournalError) -> None:
-        """End the graph, because the journal cannot be written: later events would be lost with the process."""
-        with self._lock:
-            if self._has_failed:
-                return
-            self._has_failed = True
-        self._when_submitted(lambda: self.run.cancel())
-        self._listener(GraphFailed(graph_id, error))
-
-    def _when_submitted(self, act: Callable[[], None]) -> None:
-        """Act in a thread of its own, because the runtime's may be submitting the graph."""
-
-        def wait() -> None:
-            self.is_submitted.wait()
-            with contextlib.suppress(RtlangError):  # the graph has ended
-                act()
-
-        threading.Thread(target=wait, name="rtlang-journal", daemon=True).start()
-
-    def _take(self, event: Event) -> bool:
-        """Note an event; returns whether the listener gets it."""
-        node_id = getattr(event, "node_id", None)
-        match event:
-            case TextDelta():
-                self._give_pieces(event.graph_id, event.node_id)
-                if event.node_id not in self._file.known:
-                    self._deltas.setdefault(event.node_id, []).append(event)
-                    if event.token_ids and self._may_go_on(event.node_id):
-                        self._file.note_delta(event)
-            case NodeFinished() | NodeFailed():
-                self._give_pieces(event.graph_id, event.node_id)
-                deltas = self._deltas.pop(event.node_id, [])
-                if event.node_id not in self._file.known and _is_kept(event, has_budget=self._has_budget):
-                    self._file.note_end(event, deltas)
-            case CallRequested() if node_id in self._file.answers:
-                self._answer_again(event.node_id, self._file.answers[event.node_id])
-                return False
-            case GraphFinished() if not self._file.is_finished:
-                self._file.note_finished()
-        return True
-
-    def _give_pieces(self, graph_id: int, node_id: int) -> None:
-        """Give the listener the text of a generation that goes on now."""
-        for piece in self._pieces.pop(node_id, ()):
-            delta = TextDelta(graph_id, node_id, piece.choice, piece.text, piece.token_ids, piece.logprobs)
-            self._deltas.setdefault(node_id, []).append(delta)
-            self._listener(delta)
-
-    def _may_go_on(self, node_id: int) -> bool:
-        """Whether a generation can go on from its tokens, so that they are worth noting."""
-        found = self._is_text.get(node_id)
-        if found is None:
-            node = node_with(node_id, list(all_nodes(list(self._nodes.values()))))
-            found = self._is_text[node_id] = isinstance(node, Generate) and node.params.best_of == 1
-        return found
-
-    def _note_answer(self, node_id: int, answer: Mapping[str, Any]) -> bool:
-        """Note the first answer to a host call; returns whether it is the first."""
-        with self._lock:
-            if node_id in self._answers:
-                return False
-            self._answers[node_id] = dict(answer)
-        try:
-            self._file.note_answer(node_id, answer)
-        except JournalError as error:
-            self._fail(self.graph_id, error)
-            return False
-        return True
-
-    def _answer_again(self, node_id: int, answer: Mapping[str, Any]) -> None:
-        def act() -> None:
-            if "code" in answer:
-                self.run.reject(node_id, str(answer["code"]), str(answer.get("message")), answer.get("facts"))
-            else:
-                self.run.resolve(node_id, value_from_wire(answer["value"], "value"))
-
-        self._when_submitted(act)
-
-    def _mismatch(self, node: Node, plain: Mapping[str, Any], field: str, before: str, now: str) -> JournalError:
-        return self._file.error(
-            f"{_shown(node)} differs in {field}: {before} in the journal, {now} now; the program has changed, or does not do the "
-            "same in each run, so use another journal",
-            node.node_id,
-            before,
-            now,
-        )
-
-
-def _is_kept(event: NodeFinished | NodeFailed, *, has_budget: bool) -> bool:
-    return not (isinstance(event, NodeFinished) and event.is_replayed) and (
-        how_kept(event, has_budget=has_budget) is not Kept.NO
-    )
-
-
-def _shown(node: Node) -> str:
-    name = getattr(node, "name", None)
-    return f"node {node.node_id}" if name is None else f"node {node.node_id} ({name})"

@@ -272,6 +272,45 @@ class CallError(RequestError):
         self.function, self.reason = function, reason
 
 
+class EffectError(RequestError):
+    """An effect of a program needs a person."""
+
+    code = "effect"
+
+
+class UnknownOutcomeError(EffectError):
+    """It is unknown whether a call took place: a run died after the call had begun and before its outcome was recorded.
+
+    Attributes:
+        function, arguments: the call, its arguments as text.
+        path: the path of its node, under which `rtlang answer` takes what is known of it.
+    """
+
+    code = "unknown_outcome"
+
+    def __init__(self, function: str, arguments: str, path: str, how: str) -> None:
+        super().__init__(
+            f"the outcome of {function}({arguments}) at {path!r} is unknown: the process ended after the call had begun; {how}"
+        )
+        self.function, self.arguments, self.path = function, arguments, path
+
+
+class QuestionError(EffectError):
+    """A question has no answer: none came in time, or one that does not fit. Names the question and the path of its node."""
+
+    code = "question"
+
+    def __init__(self, path: str, question: str, reason: str) -> None:
+        super().__init__(f"the question {question!r:.300} at {path!r}: {reason}")
+        self.path, self.question, self.reason = path, question, reason
+
+
+class UnansweredError(QuestionError):
+    """Nobody has answered a question yet. With a journal, the program goes on from it when it is run again after the answer."""
+
+    code = "unanswered"
+
+
 class SwitchError(RequestError):
     """The value of a switch equals none of its cases, and it has no default."""
 
@@ -345,16 +384,16 @@ class JournalError(RtlangError):
 
     Attributes:
         path: the file.
-        node_id: the node that differs, if one does; `before` and `now` are what differs of it, as text.
+        place: the path of the node that differs, if one does; `before` and `now` are the values that differ, as text.
     """
 
     code = "journal"
 
     def __init__(
-        self, path: str, reason: str, node_id: int | None = None, before: str | None = None, now: str | None = None
+        self, path: str, reason: str, place: str | None = None, before: str | None = None, now: str | None = None
     ) -> None:
         super().__init__(f"the journal {path!r}: {reason}")
-        self.path, self.reason, self.node_id, self.before, self.now = path, reason, node_id, before, now
+        self.path, self.reason, self.place, self.before, self.now = path, reason, place, before, now
 
 
 class EngineDeadError(RtlangError):

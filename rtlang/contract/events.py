@@ -12,6 +12,7 @@ from typing import Any
 from rtlang.contract.accounts.request_account import RequestAccount
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.params import FinishReason, Usage
+from rtlang.contract.process.call_context import CallContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +131,17 @@ class NodeFailed:
 
 @dataclass(frozen=True, slots=True)
 class CallRequested:
-    """A call node needs the value of the client's `function` for these plain values; `GraphRun.resolve` or `reject` answers."""
+    """A call node needs the value of the client's `function` for these plain values; `GraphRun.resolve` or `reject` answers.
+
+    Attributes:
+        context: what a journal knows about the call; it is not sent.
+    """
 
     graph_id: int
     node_id: int
     function: str
     args: tuple[Any, ...]
+    context: CallContext | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,13 @@ def run_graph(
         if isinstance(event, CallRequested):
             called = functions.get(event.function)
             function = None if called is None else (lambda args: called(*args))
-            answer_call(event, function, submitted, unknown="graph.run() got no function of this name")
+            answer_call(
+                event,
+                function,
+                submitted,
+                unknown="graph.run() got no function of this name",
+                context=event.context,
+            )
         elif isinstance(event, NodeFailed) and not isinstance(event.error, DependencyError):
             failures.append(event.error)
         elif isinstance(event, (GraphFinished, GraphFailed)):

@@ -44,6 +44,7 @@ def call(
     on_error: Literal["raise", "text"] = "raise",
     pure: bool | None = None,
     on_unknown: OnUnknown | None = None,
+    state: State | None = None,
     **keywords: Any,
 ) -> Any:
     """Call a function of this process as a part of the graph, and return its value, lazily.
@@ -60,24 +61,26 @@ def call(
         on_unknown: what a durable run (`rt.journal`) does with a call that began before a crash and has no recorded outcome: "once" fails
             with UnknownOutcomeError, "retry" calls again with the same `rt.idempotency_key()`, "ask" lets a person decide. Default: the
             mark of the function (`rt.effect`), else "once".
+        state: the state to which the call belongs, such as a fork, for its path. Default: that of its values, if all are of one fork, else
+            the innermost running program. Tasks that make calls without values side by side must give it.
     Raises:
         ParameterError: an option is invalid.
         TraceError: outside of a program, or an argument cannot be an operand of a node.
         CallError, ToolError: when the value is read; the function or the tool failed. Names it and the `file:line` of the failure.
     """
-    state = _state("rt.call")
+    owner = _given_state(state, "rt.call")
     if on_error not in ("raise", "text"):
         raise ParameterError("on_error", on_error, 'expected "raise" or "text"')
-    recording, catches = state.recording, on_error == "text"
+    recording, catches = owner.recording, on_error == "text"
     policy = policy_of(None, pure, on_unknown) if pure is not None or on_unknown is not None else None
     if isinstance(function, list) and function and not args:
-        return [call(each, on_error=on_error, pure=pure, on_unknown=on_unknown) for each in function]
+        return [call(each, on_error=on_error, pure=pure, on_unknown=on_unknown, state=state) for each in function]
     if isinstance(function, (Value, ToolCall, ToolReply)):
         if args or keywords:
             raise TraceError(
                 "rt.call(): expected no arguments after a tool call; the call has its own", user_location()
             )
-        return _call_tools(function, state, catches, policy)
+        return _call_tools(function, owner, catches, policy)
     if not callable(function):
         raise TraceError(
             f"rt.call(): {function!r:.60} is neither a function nor a value of rt.gen(tools=...)", user_location()
@@ -100,7 +103,7 @@ def call(
     # The names belong to the call: recordings find its outcome by its name and the values of its arguments.
     name = f"{name_of(function)}({', '.join(f'{each}=' for each in keywords)})" if keywords else name_of(function)
     name, reader = name[:MAX_NAME_CHARS], return_reader(function)
-    return _called(state, name, operands, caught(run) if catches else run, ANY, policy, reader)
+    return _called(owner, name, operands, caught(run) if catches else run, ANY, policy, reader)
 
 
 def _call_tools(calls: Value | ToolCall | ToolReply, state: StateRecord, catches: bool, policy: Policy | None) -> Value:
@@ -155,7 +158,8 @@ def _called(
     policy: Policy,
     reader: Reader | None = None,
 ) -> Value:
-    recording, path = state.recording, state.new_path(f"{segment(name.partition('(')[0])}()")
+    recording, last = state.recording, f"{segment(name.partition('(')[0])}()"
+    path = recording.nodes.new_path(recording.nodes.place_of(operands, state.place), last)
     node_id = recording.add_call(name, operands, run, path, policy)
     if reader is not None:
         recording.nodes.readers[node_id] = reader

@@ -35,14 +35,14 @@ def report(s: rt.State, topic: str, calls: str) -> int:
     """Three generations with a host call between them, and a graph break."""
     s += f"A report about {topic}:"
     s += rt.gen("first", max_tokens=60, temperature=1.0, ignore_eos=True)
-    noted = rt.call(note, calls, s["first"])
+    noted = rt.call(note, calls, s["first"], on_unknown="retry")
     s += rt.text("\nNumber ", noted, ". Then:")
     s += rt.gen("both", max_tokens=40, temperature=1.0, n=2, ignore_eos=True)
     length = len(str(s["first"]))
     for part in range(length % 2 + 1):
         s += f"\nPart {part} of {length}:"
         s += rt.gen(f"part{part}", max_tokens=30, temperature=1.0, ignore_eos=True)
-        again = rt.call(note, calls, s[f"part{part}"])
+        again = rt.call(note, calls, s[f"part{part}"], on_unknown="retry")
         s += rt.text(" noted as ", again)
     return length
 
@@ -208,26 +208,29 @@ def test_a_program_that_does_something_else_is_refused_with_both_texts(runtime: 
         return found.value
 
     error = error_of("Good day")
-    assert (error.path, error.node_id) == (str(path), 0)
+    assert (error.path, error.place) == (str(path), "word")
     assert "Hello" in str(error.before)
     assert "Good day" in str(error.now)
-    assert re.search("node 0 differs in parts: .*Hello.* in the journal, .*Good day.* now", str(error))
+    assert re.search(
+        "'word', a generate, which builds on a text that differs in parts: .*Hello.* in the journal, .*Good day.* now",
+        str(error),
+    )
     error = error_of("Hello", 5)
-    assert error.node_id == 1
-    assert "node 1 (word) differs in params" in str(error)
-    assert "ends without node" in str(error_of("Hello", 4, 0))
+    assert error.place == "word"
+    assert "'word', a generate differs in params: {'max_tokens': 4" in str(error)
+    assert "ends without 'other0', a generate" in str(error_of("Hello", 4, 0))
     assert "seed: " in str(error_of("Hello", seed=1 << 40))
     assert path.read_bytes() == before
     unfinished = before[: [end for _, end in decode_records(before, MAGIC, "", JournalError)][-2]]
     path.write_bytes(unfinished)
     assert "Good day" in str(error_of("Good day"))
-    assert "ends without node" in str(error_of("Hello", 4, 0))
+    assert "ends without 'other0'" in str(error_of("Hello", 4, 0))
     with rt.journal(path, runtime) as durable:
         assert greeting.run("Hello")["other0"] == first["other0"]
         with pytest.raises(JournalError, match="one run of one program"):
             greeting.run("Hello", runtime=durable)
     path.write_bytes(before)
-    assert "the run is finished, but the program now records node" in str(error_of("Hello", 4, 2))
+    assert "the run is finished, but the program now records 'other1'" in str(error_of("Hello", 4, 2))
 
 
 def test_other_arguments_models_and_writers_are_refused(runtime: rt.Runtime, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ SAMPLES = [
     errors.ConnectionLostError("refused"),
     errors.SpentError("tokens", 100),
     errors.CassetteError("run.cassette", "it is empty"),
-    errors.JournalError("run.journal", "node 3 differs", 3, "'Hello'", "'Hi'"),
+    errors.JournalError("run.journal", "'x' differs", "x", "'Hello'", "'Hi'"),
     errors.GoneError("no such stream", param="rid"),
     errors.EngineDeadError("out of memory"),
 ]

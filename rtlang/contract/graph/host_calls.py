@@ -12,10 +12,19 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from rtlang.contract.errors import ParameterError, RtlangError, ToolError, ValueParseError, described
+from rtlang.contract.errors import (
+    CallError,
+    EffectError,
+    ParameterError,
+    RtlangError,
+    ToolError,
+    ValueParseError,
+    described,
+)
 from rtlang.contract.events import CallRequested
 from rtlang.contract.graph.value_size import Measured, measured
 from rtlang.contract.graph.value_text import shown
+from rtlang.contract.process.call_context import UNKNOWN_SCHEMA, CallContext, Question, within_call
 
 
 class Answerable(Protocol):
@@ -38,33 +47,46 @@ def answer_call(
     run: Callable[[], Answerable],
     *,
     unknown: str = "the program has no function for this call",
+    context: CallContext | None = None,
 ) -> None:
     """Start a thread that calls `function` and resolves or rejects the call, whatever the function returns or raises.
 
     Args:
         function: None if there is none for this call; `unknown` is the reason.
         run: returns the running graph.
+        context: the circumstances of the call, for the function.
     """
 
     def work() -> None:
         try:
-            _answer(event, function, run(), unknown)
+            with within_call(context):
+                _answer(event, function, run(), unknown, context)
         except RtlangError:  # the graph has ended
             return
 
     threading.Thread(target=work, name=f"rtlang-call-{event.function[:40]}", daemon=True).start()
 
 
-def _answer(event: CallRequested, function: HostFunction | None, run: Answerable, unknown: str) -> None:
+def _answer(
+    event: CallRequested, function: HostFunction | None, run: Answerable, unknown: str, context: CallContext | None
+) -> None:
     if function is None:
         run.reject(event.node_id, "call", unknown)
         return
     try:
+        if context is not None and context.is_unknown:
+            found = _decided(event, context)
+            if found is not None:
+                run.resolve(event.node_id, found[0])
+                return
         value = function(event.args)
         if inspect.isawaitable(value):
             value = asyncio.run(_awaited(value))
-    except (ToolError, ValueParseError) as error:
+    except (ToolError, ValueParseError, EffectError) as error:
         run.reject(event.node_id, error.code, error.message, error.facts)
+        return
+    except CallError as error:
+        run.reject(event.node_id, "call", error.reason)
         return
     except BaseException as error:
         run.reject(event.node_id, "call", f"{described(error)}{_place(error)}")
@@ -76,6 +98,36 @@ def _answer(event: CallRequested, function: HostFunction | None, run: Answerable
         run.reject(event.node_id, "call", f"expected plain data as its return value: {reason}")
         return
     run.resolve(event.node_id, plain)
+
+
+def _decided(event: CallRequested, context: CallContext) -> tuple[Any] | None:
+    """What a person says that a call has returned; None if it is to be made again.
+
+    Raises:
+        UnknownOutcomeError: the person lets it fail. QuestionError: nobody has decided.
+    """
+    arguments = ", ".join(map(shown, event.args))
+    call = f"{event.function}({arguments})"
+    text = f"It is unknown whether {call} took place: the process ended after the call had begun. What is its outcome?"
+    question = Question(text, context.path, UNKNOWN_SCHEMA, is_unknown=True, call=call, check=checked_decision)
+    decision = context.ask(question)
+    if decision["outcome"] == "fail":
+        raise CallError(event.function, "its outcome was unknown, and a person let it fail")
+    return (decision.get("value"),) if decision["outcome"] == "done" else None
+
+
+def checked_decision(answer: Any) -> dict[str, Any]:
+    """A decision about a call whose outcome is unknown, as `UNKNOWN_SCHEMA` describes it.
+
+    Raises:
+        ValueError: it is none.
+    """
+    match answer:
+        case {"outcome": "done", **others} if not others.keys() - {"value"}:
+            return {"outcome": "done", "value": checked_answer(others.get("value"))}
+        case {"outcome": "retry" | "fail", **others} if not others:
+            return dict(answer)
+    raise ValueError('expected {"outcome": "done", "value": ...}, {"outcome": "retry"} or {"outcome": "fail"}')
 
 
 async def _awaited(value: Any) -> Any:

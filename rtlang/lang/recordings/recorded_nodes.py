@@ -192,6 +192,23 @@ class RecordedNodes:
             number = self._num_paths[path] = self._num_paths.get(path, 0) + 1
         return path if number == 1 else f"{path}#{number}"
 
+    def place_of(self, operands: Iterable[Operand], place: str) -> str:
+        """The place of a call with these operands, made in `place`: that of their nodes, if all are in one place within it, as in a fork.
+
+        So a call of a fork's values belongs to the fork, in whatever order the body makes it.
+        """
+        found: set[str] = set()
+        todo = [each.node_id for each in operands if isinstance(each, Ref)]
+        while todo:
+            node = self.outer.get(todo.pop())
+            path = None if node is None else path_of(node)
+            if path is not None:
+                found.add(path.rpartition("/")[0])
+            elif isinstance(node, Apply):
+                todo.extend(each.node_id for each in node.args if isinstance(each, Ref))
+        only = found.pop() if len(found) == 1 else place
+        return only if not place or only.startswith(f"{place}/") else place
+
     # Submitting
 
     def take(self, *, is_last: bool) -> list[Node]:

@@ -15,6 +15,7 @@ from typing import Any, Literal, ParamSpec, Protocol, TypedDict, TypeVar, overlo
 from rtlang.compiler.pipeline import Passes, chosen_passes
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.process.call_context import Handler
 from rtlang.contract.runs.budget import Budget
 from rtlang.contract.runs.run_options import DEFAULT_OPTIONS, KEYWORD, RunOptions
 from rtlang.contract.service.target import Target
@@ -38,6 +39,7 @@ class RunKeywords(TypedDict, total=False):
     passes: Passes | None
     outputs: Collection[str] | None
     on_error: OnError | None
+    ask: Handler | None
 
 
 class RunMethod(Protocol[_P, _T_co]):
@@ -65,6 +67,8 @@ class RunMethod(Protocol[_P, _T_co]):
     def __call__(self, *args: Any, outputs: Collection[str], **others: Any) -> _T_co: ...
     @overload
     def __call__(self, *args: Any, on_error: OnError, **others: Any) -> _T_co: ...
+    @overload
+    def __call__(self, *args: Any, ask: Handler, **others: Any) -> _T_co: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,7 @@ class ProgramOptions:
         passes: the passes of the compiler: True for all, False for none, or names, where `-name` leaves one out.
         outputs: names of the variables to generate, besides the returned value and what the body reads; None for all.
         on_error: "raise" raises the error of the run; "result" returns a partial result with `Result.error` set.
+        ask: answers the questions of `rt.ask` in code: called with each `rt.Question`, on a thread of its own; returns the answer.
         run: the options of the graph, with which it is submitted.
     Raises:
         ParameterError: an option is invalid; names it.
@@ -87,6 +92,7 @@ class ProgramOptions:
     passes: Passes = True
     outputs: Collection[str] | None = None
     on_error: OnError = "raise"
+    ask: Handler | None = None
     run: RunOptions = DEFAULT_OPTIONS
 
     def __post_init__(self) -> None:
@@ -100,6 +106,8 @@ class ProgramOptions:
             object.__setattr__(self, "params", replace(self.params, seed=None))
         if self.on_error not in ("raise", "result"):
             raise ParameterError("on_error", self.on_error, 'expected "raise" or "result"')
+        if self.ask is not None and not callable(self.ask):
+            raise ParameterError("ask", self.ask, "expected a function that answers an rt.Question")
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ProgramOptions:

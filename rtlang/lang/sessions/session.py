@@ -8,6 +8,7 @@ wakes every waiter, and reading an unfinished value raises it. So no wait lasts 
 from __future__ import annotations
 
 import asyncio
+import secrets
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -28,6 +29,7 @@ from rtlang.contract.errors import (
 from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
 from rtlang.contract.graph.host_calls import answer_call
 from rtlang.contract.params import Usage
+from rtlang.contract.process.call_context import CallContext, idempotency_key_of
 from rtlang.contract.request_graph import Generate, Node, Text
 from rtlang.contract.runs.run_options import abilities_of
 from rtlang.contract.service.target import GraphRun, Target
@@ -89,6 +91,7 @@ class Session:
         self._condition = InterruptibleCondition()
         self._flush_lock = threading.RLock()
         self._run: GraphRun | None = None
+        self._run_id, self._handler = secrets.token_hex(16), options.ask
 
     @property
     def submitted(self) -> list[Node]:
@@ -311,7 +314,7 @@ class Session:
                 self._record_outcome(copy)
         if isinstance(event, CallRequested):
             function = self.recording.nodes.host_function(event.node_id)
-            answer_call(event, function, self._answering_run)
+            answer_call(event, function, self._answering_run, context=self._context_of(event))
         if self._on_event is not None:
             self._on_event(event)
             for copy in copies:
@@ -323,6 +326,14 @@ class Session:
         elif isinstance(event, (NodeFinished, NodeFailed)):
             with self._condition.lock:
                 self._condition.notify_all()
+
+    def _context_of(self, event: CallRequested) -> CallContext:
+        """The circumstances of a call: those that a journal knows, or of this run alone."""
+        context = event.context
+        if context is None:
+            path = self.recording.nodes.path_at(event.node_id) or f"node {event.node_id}"
+            context = CallContext(path, idempotency_key_of(self._run_id, path), self._options.seed)
+        return context if self._handler is None else replace(context, handler=self._handler)
 
     def _answering_run(self) -> GraphRun:
         with self._flush_lock:  # the event may come before the submission has returned
