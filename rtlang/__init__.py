@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rtlang.contract.errors import CallError as CallError
     from rtlang.contract.errors import CapacityError as CapacityError
     from rtlang.contract.errors import CassetteError as CassetteError
+    from rtlang.contract.errors import CheckError as CheckError
     from rtlang.contract.errors import ConfigError as ConfigError
     from rtlang.contract.errors import ConnectionLostError as ConnectionLostError
     from rtlang.contract.errors import ConstraintError as ConstraintError
@@ -140,11 +141,11 @@ _MODULES = {
     "rtlang.contract.config": "RuntimeConfig ServeConfig",
     "rtlang.runtime.runtime": "Runtime",
     "rtlang.contract.errors": (
-        "AbortedError ApplyError BudgetError CallError CapacityError CassetteError ConfigError ConnectionLostError ConstraintError "
-        "ContextLengthError DeadlineError DependencyError EngineDeadError GoneError GraphError InternalError InvalidValueError "
-        "JournalError ModelLoadError NumericsError OverloadError ParameterError ProgramError ProtocolError RequestError RtlangError "
-        "QuestionError SlowConsumerError SpentError SwitchError ToolError TraceError UnansweredError UnknownOutcomeError "
-        "ValueMemoryError ValueParseError"
+        "AbortedError ApplyError BudgetError CallError CapacityError CassetteError CheckError ConfigError ConnectionLostError "
+        "ConstraintError ContextLengthError DeadlineError DependencyError EngineDeadError GoneError GraphError InternalError "
+        "InvalidValueError JournalError ModelLoadError NumericsError OverloadError ParameterError ProgramError ProtocolError "
+        "QuestionError RequestError RtlangError SlowConsumerError SpentError SwitchError ToolError TraceError UnansweredError "
+        "UnknownOutcomeError ValueMemoryError ValueParseError"
     ),
     "rtlang.contract.process.call_context": "Question idempotency_key",
     "rtlang.lang.control": "best call first repeat switch vote",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 from rtlang.contract.errors import InvalidValueError, ParameterError, RequestError, RtlangError
 from rtlang.contract.events import Completion, NodeFinished, Timing, TokenLogprob
@@ -103,10 +105,11 @@ class ScriptedRuntime(ModelFreeRuntime):
         node = asked.node
         if not isinstance(node, (Generate, Select)):
             return False
+        name = self._name_of(node)
         with self._lock:
-            number = self._num_asked.get(node.name, 0)
-            self._num_asked[node.name] = number + 1
-        request = SeenRequest(node.name, asked.prompt, node, number)
+            number = self._num_asked.get(name, 0)
+            self._num_asked[name] = number + 1
+        request = SeenRequest(name, asked.prompt, node, number)
         self.requests.append(request)
         delay = self._delay_s if isinstance(self._delay_s, (int, float)) else self._delay_s.get(node.name or "", 0.0)
         outcome = KnownOutcome(self._outcome(request), is_replayed=False)
@@ -115,6 +118,16 @@ class ScriptedRuntime(ModelFreeRuntime):
         else:
             asked.end(outcome)
         return True
+
+    def _name_of(self, node: Generate | Select) -> str | None:
+        """The name of a generation; of an attempt of one with checks, which has none itself, the name in its path."""
+        if node.name is not None or node.path is None:
+            return node.name
+        found = _ATTEMPT.fullmatch(node.path.rpartition("/")[2])
+        if found is None:
+            return None
+        name = unquote(found[1])
+        return next((each for each in self._answers if _own_name(each) == name), None)
 
     def _outcome(self, request: SeenRequest) -> NodeFinished | RtlangError:
         node = request.node
@@ -183,6 +196,9 @@ class ScriptedRuntime(ModelFreeRuntime):
             if node.constraint is None and len(text) > node.params.max_tokens:
                 text, reason = text[: node.params.max_tokens], FinishReason.LENGTH
         return _complete(text, reason, has_logprobs=node.params.logprobs is not None)
+
+
+_ATTEMPT = re.compile(r"([^:#\[]+)(?:#\d+)?(?:\[\d+\])?(?::repair\[\d+\])?")
 
 
 def _own_name(name: str | None) -> str | None:

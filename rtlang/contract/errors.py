@@ -172,6 +172,23 @@ class ValueParseError(RequestError):
         self.name, self.text, self.reason = name, text, reason
 
 
+class CheckError(RequestError):
+    """A generated value was refused by its checks, in all `num_attempts` attempts.
+
+    Attributes:
+        name: of the generation.
+        value: the value of the last attempt as plain data, or its text if it is no value of the type.
+        reason: the message of the check that refused it.
+    """
+
+    code = "check"
+
+    def __init__(self, name: str, value: Any, reason: str, num_attempts: int) -> None:
+        attempts = "1 attempt" if num_attempts == 1 else f"{num_attempts} attempts"
+        super().__init__(f"the value of {name!r} was refused in {attempts}: {reason}")
+        self.name, self.value, self.reason, self.num_attempts = name, value, reason, num_attempts
+
+
 class ToolError(RequestError):
     """The function of a tool raised an exception. Names the tool and the `file:line` where it failed."""
 

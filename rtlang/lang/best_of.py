@@ -31,8 +31,8 @@ def best_of(n: int, expr: Expr, by: Literal["logprob"] | Callable[[Any], Any] = 
     Raises:
         ParameterError: an argument is invalid.
     """
-    if not isinstance(expr, Gen) or expr.reasoning:
-        raise ParameterError("expr", expr, "expected rt.gen(...) without reasoning=")
+    if not isinstance(expr, Gen) or expr.reasoning or expr.checks is not None:
+        raise ParameterError("expr", expr, "expected rt.gen(...) without reasoning=, check= and repair=")
     if by != "logprob" and (not callable(by) or isinstance(by, Value)):
         raise ParameterError("by", by, 'expected "logprob", or a function or program that gives a number for a value')
     with OptionsOf(expr.name):

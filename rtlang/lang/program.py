@@ -306,6 +306,10 @@ class Program(Generic[P, R_co]):
             raise TraceError(f"{self.name} is async: write `await {self.name}(s, ...)`", user_location())
         self._call_on(state, self._body, on_same_sequence=True)
 
+    def _rt_judge(self, state: StateRecord, value: Any) -> Any:
+        """Judge a value as a check of a generation, on a state that continues it; returns the verdict."""
+        return self._call_on(State(state), self._body.bound((value,), {}), on_same_sequence=True)
+
     def _call_on(self, caller: State, body: Body, *, on_same_sequence: bool) -> Any:
         if self._options:
             raise TraceError(

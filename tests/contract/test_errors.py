@@ -35,6 +35,7 @@ SAMPLES = [
     errors.DependencyError(4, "budget", "too small"),
     errors.ApplyError("item", ["[]", "0"], "list index out of range"),
     errors.CallError("search", "TimeoutError: too slow"),
+    errors.CheckError("invoice", {"total": 3}, "total: expected 4", 3),
     errors.SwitchError("'green'", ["'red'", "'blue'"]),
     errors.NumericsError("NaN"),
     errors.SlowConsumerError("10 s without reading"),

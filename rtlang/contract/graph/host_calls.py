@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from rtlang.contract.errors import (
     CallError,
+    CheckError,
     EffectError,
     ParameterError,
     RtlangError,
@@ -82,7 +83,7 @@ def _answer(
         value = function(event.args)
         if inspect.isawaitable(value):
             value = asyncio.run(_awaited(value))
-    except (ToolError, ValueParseError, EffectError) as error:
+    except (CheckError, ToolError, ValueParseError, EffectError) as error:
         run.reject(event.node_id, error.code, error.message, error.facts)
         return
     except CallError as error:

@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from rtlang.contract.errors import TraceError
-from rtlang.contract.request_graph import Generate, Select, choices_of, name_of, parent_of
+from rtlang.contract.request_graph import Generate, Select, Switch, choices_of, name_of, parent_of
 from rtlang.lang.lazy_values.values import Value, needs_of
 from rtlang.lang.program_state.state import State, record_of
 from rtlang.lang.program_state.state_record import StateRecord
@@ -80,9 +80,11 @@ def _outside_blocks(recording: Recording, node_ids: set[int]) -> set[int]:
     return {node_id if node_id in nodes else outer[bisect(outer, node_id) - 1] for node_id in node_ids}
 
 
-def _generations(recording: Recording) -> Iterator[Generate | Select]:
+def _generations(recording: Recording) -> Iterator[Generate | Select | Switch]:
+    """The generations outside of blocks; of one with checks, the node that stands for its value."""
+    checked = recording.nodes.checked
     for node in recording.nodes.outer.values():
-        if isinstance(node, (Generate, Select)):
+        if isinstance(node, (Generate, Select)) or (isinstance(node, Switch) and node.node_id in checked):
             yield node
 
 

@@ -15,7 +15,7 @@ from rtlang.contract.errors import TraceError
 from rtlang.contract.events import NodeFinished
 from rtlang.contract.graph.node_paths import first_of
 from rtlang.contract.pictures.run_record import RunRecord
-from rtlang.contract.request_graph import Generate, Node, Part, Ref, Select, Text, TokenIds, choices_of, name_of
+from rtlang.contract.request_graph import Generate, Node, Part, Ref, Text, TokenIds, choices_of, name_of
 from rtlang.lang.execution.histories import history_of
 from rtlang.lang.program_state.forcing import deep_real
 from rtlang.lang.program_state.history import History
@@ -192,12 +192,8 @@ class WholeRunReadings(RunReadings):
         return found
 
     def _generations(self) -> list[Variable]:
-        thoughts = self._recording.nodes.names_of_reasoning
-        return [
-            self._of_node(node)
-            for node in self._run_nodes()
-            if isinstance(node, (Generate, Select)) and node.node_id not in thoughts
-        ]
+        recorded = self._recording.nodes
+        return [self._of_node(node) for node in self._run_nodes() if recorded.is_generation(node)]
 
     def _run_nodes(self) -> list[Node]:
         """The nodes in the order of their ids. A node of a block appears once for each run, under the id of the run."""

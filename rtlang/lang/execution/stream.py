@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias
 
-from rtlang.contract.errors import RtlangError, TraceError, ValueParseError
+from rtlang.contract.errors import CheckError, RtlangError, TraceError, ValueParseError
 from rtlang.contract.events import Event, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.growing_json import JsonPath, Path
 from rtlang.contract.request_graph import Node, Text
@@ -33,12 +33,34 @@ from rtlang.lang.views.live_display import LiveDisplay, live_display
 
 @dataclass(frozen=True, slots=True)
 class TextEvent:
-    """New text of a variable. Forks with the same name differ in `node_id`, completions of one node (n > 1) in `choice`."""
+    """New text of a variable. Forks with the same name differ in `node_id`, completions of one node (n > 1) in `choice`.
+
+    Text of a generation with checks comes when it is accepted.
+    """
 
     name: str | None
     text: str
     node_id: int
     choice: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptEvent:
+    """A generation with checks has written more of an attempt, or its checks have ended.
+
+    Attributes:
+        path: of the attempt: that of the generation, and for repairs `:repair[1]`, ... after it.
+        text: new text of the attempt; empty when the checks have ended.
+        is_accepted: what the checks say; None before.
+        message: why they refused the attempt.
+    """
+
+    name: str | None
+    path: str
+    text: str
+    node_id: int
+    is_accepted: bool | None = None
+    message: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +139,9 @@ class EndEvent(Generic[R_co]):
     result: Result[R_co]
 
 
-StreamEvent: TypeAlias = TextEvent | ReasoningEvent | PartialEvent | ValueEvent | ErrorEvent | EndEvent[R_co]
+StreamEvent: TypeAlias = (
+    TextEvent | AttemptEvent | ReasoningEvent | PartialEvent | ValueEvent | ErrorEvent | EndEvent[R_co]
+)
 
 
 class Stream(Generic[R_co]):
@@ -260,7 +284,9 @@ class Stream(Generic[R_co]):
                 match event:
                     case TextEvent() | ReasoningEvent():
                         live.add(event.node_id, getattr(event, "choice", 0), event.text)
-                    case ValueEvent():
+                    case AttemptEvent() if event.is_accepted is None:
+                        live.add(event.node_id, 0, event.text)
+                    case ValueEvent() | AttemptEvent():
                         live.end_node(event.node_id)
                     case ErrorEvent():
                         live.end_node(event.node_id, event.error)
@@ -368,6 +394,8 @@ class Stream(Generic[R_co]):
 
     def _translate(self, event: Event) -> list[StreamEvent[R_co]]:
         recording = self._session.recording
+        if isinstance(event, (TextDelta, NodeFinished, NodeFailed)) and recording.nodes.is_checked(event.node_id):
+            return self._of_checked(event)
         match event:
             case TextDelta() if event.node_id in recording.nodes.names_of_reasoning:
                 return [ReasoningEvent(recording.nodes.names_of_reasoning[event.node_id], event.text, event.node_id)]
@@ -396,6 +424,36 @@ class Stream(Generic[R_co]):
                 ]
             case _:
                 return []
+
+    def _of_checked(self, event: TextDelta | NodeFinished | NodeFailed) -> list[StreamEvent[R_co]]:
+        """The events of a generation with checks: of its attempts, and of its end."""
+        recording, node_id = self._session.recording, event.node_id
+        nodes, outcomes = recording.nodes, recording.outcomes
+        name = nodes.shown_name(node_id)
+        attempts = nodes.attempts_of(nodes.checked_at(node_id))
+        assert attempts is not None
+        if nodes.checked_at(node_id) == node_id:
+            if isinstance(event, NodeFailed):
+                return [ErrorEvent(name, outcomes.root_error(node_id, event.error), node_id)]
+            assert isinstance(event, NodeFinished)
+            if event.is_cancelled:
+                return []
+            text, value = outcomes.text_of(node_id, 0), outcomes.read(node_id, 0)
+            return [
+                TextEvent(name, text, node_id),
+                ValueEvent(name, value, text, outcomes.meta_of(node_id, 0), node_id),
+            ]
+        for attempt in attempts:
+            if node_id == attempt.node_id and isinstance(event, TextDelta):
+                return [AttemptEvent(name, attempt.path, event.text, node_id)]
+            if node_id == attempt.thought and isinstance(event, TextDelta):
+                return [ReasoningEvent(name, event.text, node_id)]
+            if node_id == attempt.message and not isinstance(event, TextDelta):
+                is_over = isinstance(event, NodeFinished) or isinstance(event.error, CheckError)
+                message = outcomes.message_of(node_id)
+                found = AttemptEvent(name, attempt.path, "", attempt.node_id, message is None, message)
+                return [found] if is_over else []
+        return []
 
     def _grown(self, name: str | None, event: TextDelta) -> list[StreamEvent[R_co]]:
         """The event for the parts of a JSON value that this text adds or makes final, if any."""

@@ -95,6 +95,13 @@ class OutputType:
         except Exception as error:  # validators of user types may raise any exception
             raise ValueParseError(name, text, str(error) or type(error).__name__) from error
 
+    def schema_error(self, text: str) -> str | None:
+        """Why a JSON text breaks the schema of the constraint, as the engine checks it; None if it does not, or if `parse` says it."""
+        constraint = self.constraint
+        if constraint is None or constraint.kind is not ConstraintKind.JSON_SCHEMA or self.python_type is None:
+            return None
+        return _value_error(json.loads(constraint.source), text)
+
 
 def reader_of(output_type: OutputType) -> Callable[[Any], Any]:
     """Makes a value of a type from the value in the graph: plain data if the type has a kind, else its text."""
@@ -332,19 +339,27 @@ def _json_constraint(schema: object) -> Constraint:
 
 def _read_json(schema: dict[str, Any] | bool, text: str) -> Any:
     """Parse JSON text and check it against a schema as the engine does: exact numbers, ECMA-262 patterns."""
-    from rtlang_grammars.schema.value_checks import value_check
-
     value = json.loads(text, parse_constant=_refuse_constant)
-    try:
-        error = value_check(schema).error_in(text)
-    except GrammarError as wrong:
-        if wrong.location is not None and wrong.location.startswith("#"):
-            raise ValueError(f"the schema is invalid: {wrong}") from wrong
-        # Not checked here (long numbers, back-references, timeout); the engine has enforced the schema.
-        return value
+    error = _value_error(schema, text)
     if error is not None:
         raise ValueError(error)
     return value
+
+
+def _value_error(schema: dict[str, Any] | bool, text: str) -> str | None:
+    """Why a text breaks a schema; None if it does not, or if this is not checked here.
+
+    Raises:
+        ValueError: the schema is invalid.
+    """
+    from rtlang_grammars.schema.value_checks import value_check
+
+    try:
+        return value_check(schema).error_in(text)
+    except GrammarError as wrong:
+        if wrong.location is not None and wrong.location.startswith("#"):
+            raise ValueError(f"the schema is invalid: {wrong}") from wrong
+        return None  # long numbers, back-references, timeout; the engine has enforced the schema
 
 
 def _refuse_constant(name: str) -> Any:

@@ -32,6 +32,7 @@ from rtlang.lang.lazy_values import operations
 from rtlang.lang.lazy_values.values import Value, derived, lazy_form, real, user_location
 from rtlang.lang.output_types.tools import ToolChoice, message_start, tool_calls
 from rtlang.lang.output_types.types import OutputType, choice_type, output_type
+from rtlang.lang.program_state.checks import Check, Checks, Keep, Turn, checks_of
 from rtlang.lang.program_state.lost_expressions import check_kept
 from rtlang.lang.recordings.error_places import OptionsOf
 
@@ -56,12 +57,12 @@ class Expr:
         return str(self)
 
     def __add__(self, other: object) -> Expr:
-        made = Series((*_items(self), *_items(as_expr(other, "the right operand of +"))))
+        made = Series((*items_of(self), *items_of(as_expr(other, "the right operand of +"))))
         check_kept(made, described)
         return made
 
     def __radd__(self, other: object) -> Expr:
-        made = Series((*_items(as_expr(other, "the left operand of +")), *_items(self)))
+        made = Series((*items_of(as_expr(other, "the left operand of +")), *items_of(self)))
         check_kept(made, described)
         return made
 
@@ -82,6 +83,7 @@ class Gen(Expr):
     params: SamplingParams | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     reasoning: bool | int = False
+    checks: Checks | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,8 @@ def described(expr: Expr) -> str:
             return "rt.text(...)"
 
 
-def _items(expr: Expr) -> tuple[Expr, ...]:
+def items_of(expr: Expr) -> tuple[Expr, ...]:
+    """The expressions of which an expression is the concatenation."""
     return expr.items if isinstance(expr, Series) else (expr,)
 
 
@@ -190,7 +193,7 @@ def content_of(pieces: Iterable[object], where: Callable[[int], str]) -> tuple[E
         if type(piece) is str and content and type(before := content[-1]) is Pieces:
             content[-1] = Pieces((*before.pieces, piece))
             continue
-        for expr in _items(as_expr(piece, where(number))):
+        for expr in items_of(as_expr(piece, where(number))):
             if isinstance(expr, Pieces) and content and isinstance(content[-1], Pieces):
                 content[-1] = Pieces(content[-1].pieces + expr.pieces)
             else:
@@ -348,6 +351,10 @@ def gen(
     tool_choice: ToolChoice | Callable[..., Any] | None = None,
     parallel: bool | None = None,
     reasoning: bool | int = False,
+    check: Check | Iterable[Check] | None = None,
+    repair: int = 0,
+    keep: Keep = "last",
+    on_repair: Turn = None,
     params: SamplingParams | None = None,
     min_tokens: int | None = None,
     stop: str | Iterable[str] | None = None,
@@ -403,6 +410,15 @@ def gen(
         parallel: True: one call or more, where the format has them; the value is a list.
         reasoning: the model reasons first, between the marks of its format, in the same sequence; the reasoning is not part of the value
             but in `s.meta(name).reasoning`. A number is its budget in tokens, marks included; True: as many as `max_tokens`.
+        check: refuses values: a function of the value, a program (`rt.program`) that gets the value, or a list of these, asked in order.
+            None and True accept; False, a message (text) and an exception refuse. A program gets a state that continues the generation.
+            Validators of the type come first; with `check` or `repair` the sequence goes on only after all of them.
+        repair: the number of further attempts after a refused value. The refused text stays in a side sequence, and a turn with the
+            message follows it, from which the model writes again. `s.meta(name).attempts` has all attempts. If none is accepted, the
+            generation fails with CheckError.
+        keep: "last": after a repair the sequence has the accepted value in place of the first one. "all": it has all attempts and turns.
+        on_repair: the turn with the message: a text with `{message}`, for the user message in a chat; or a function of the lazy message
+            that returns such a text or an expression.
         params: an `rt.Sampling`, used instead of the run's (`run(params=...)`); options given here override it.
         n: if more than 1, the value is a list, and the sequence continues from before the generation.
         others: as in `rt.Sampling`.
@@ -469,7 +485,8 @@ def gen(
         if given:
             # Errors name the option here. What must agree with the run's max_tokens and temperature is checked later.
             sampling_params({"max_tokens": MAX_MAX_TOKENS, "temperature": 1.0, **given})
-    made = Gen(_name(name, "gen"), kind, params, given, reasoning)
+        checks = checks_of(kind, check, repair, keep, on_repair)
+    made = Gen(_name(name, "gen"), kind, params, given, reasoning, checks)
     check_kept(made, described)
     return made
 

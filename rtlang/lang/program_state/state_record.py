@@ -15,6 +15,7 @@ from rtlang.contract.params import MAX_SEED, SamplingParams
 from rtlang.contract.request_graph import MAX_NAME_CHARS, Part, Ref, RoleEnd, RoleStart, TokenIds
 from rtlang.lang.lazy_values.values import Value, parts_of, source_of, text_value, user_location
 from rtlang.lang.program_state import expr as exprs
+from rtlang.lang.program_state.checked_generation import CheckedGeneration
 from rtlang.lang.program_state.expr import Expr, as_expr
 from rtlang.lang.program_state.sequence import NodeSequence
 from rtlang.lang.program_state.variables import Plain, TextVariable, Variable, generated
@@ -153,14 +154,16 @@ class StateRecord:
         recording, sequence = self.recording, self.sequence
         params = self.sampling(gen)
         path = self.new_path("gen" if gen.name is None else segment(gen.name))
-        if gen.reasoning is False:
+        if gen.checks is not None:
+            node_ids = [self._record_checked(gen, key, params, path, number) for number in range(params.n)]
+        elif gen.reasoning is False:
             node_ids = [recording.add_generate(sequence.head, self._graph_name(key), params, gen.kind, path)] * params.n
         else:
             node_ids = [self._record_reasoned(gen, key, params, path, number) for number in range(params.n)]
         entries: list[Variable] = []
         for number, node_id in enumerate(node_ids):
             what = f"node {node_id}" if gen.name is None else repr(gen.name)
-            choice = number if gen.reasoning is False else 0
+            choice = number if gen.reasoning is False and gen.checks is None else 0
             constraint = gen.kind.constraint
             entries.append(generated(recording, node_id, choice, what, constraint, is_text=gen.kind.is_text))
         if params.n == 1:
@@ -184,18 +187,41 @@ class StateRecord:
         """The path of a new node or place in this state; `last` is a segment (`node_paths`)."""
         return self.recording.nodes.new_path(self.place, last)
 
+    def _record_checked(self, gen: exprs.Gen, key: str | None, params: SamplingParams, path: str, number: int) -> int:
+        """Record completion `number` of a generation with checks; returns the node that stands for its value."""
+        recording, alone = self.recording, _completion(params, number)
+        name = self._graph_name(key)
+        if name is None:
+            recording.has_unnamed = True
+
+        def attempt(parent: int | None, params: SamplingParams, path: str) -> tuple[int, int | None]:
+            thought = self._record_thought(gen, parent, params, path)
+            node_id = recording.add_generate(
+                parent if thought is None else thought, name, params, gen.kind, path, reasoning=thought, is_attempt=True
+            )
+            return node_id, thought
+
+        own_path = f"{path}[{number}]" if params.n > 1 else path
+        return CheckedGeneration(self, gen, name, alone, own_path, attempt).record()
+
     def _record_reasoned(self, gen: exprs.Gen, key: str | None, params: SamplingParams, path: str, number: int) -> int:
         """Record completion `number` of a generation with reasoning before it, as two nodes; returns the second.
 
         Completions are nodes of their own, because each continues its own reasoning.
         """
-        recording = self.recording
-        seed = None if params.seed is None else (params.seed + number) % (MAX_SEED + 1)
-        alone = replace(params, n=1, seed=seed)
+        alone = _completion(params, number)
+        own_path = f"{path}[{number}]" if params.n > 1 else path
+        thought = self._record_thought(gen, self.sequence.head, alone, own_path)
+        return self.recording.add_generate(thought, self._graph_name(key), alone, gen.kind, own_path, reasoning=thought)
+
+    def _record_thought(self, gen: exprs.Gen, parent: int | None, params: SamplingParams, path: str) -> int | None:
+        """Record the reasoning before the value of a generation; returns its node, or None if it has none."""
+        if gen.reasoning is False:
+            return None
         budget = params.max_tokens if gen.reasoning is True else gen.reasoning
         # Its constraint ends it. Stops, allowed tokens and log-probabilities apply to the value only.
         free = replace(
-            alone,
+            params,
             max_tokens=budget,
             min_tokens=0,
             logprobs=None,
@@ -204,9 +230,7 @@ class StateRecord:
             stop_regex=(),
             allowed_token_ids=None,
         )
-        own_path = f"{path}[{number}]" if params.n > 1 else path
-        thought = recording.add_reasoning(self.sequence.head, free, gen.name, f"{own_path}:thought")
-        return recording.add_generate(thought, self._graph_name(key), alone, gen.kind, own_path, reasoning=thought)
+        return self.recording.add_reasoning(parent, free, gen.name, f"{path}:thought")
 
     def _record_select(self, select: exprs.Select) -> None:
         key = self.new_key(select.name)
@@ -501,6 +525,12 @@ class StateRecord:
         if full is not None and len(full) > MAX_NAME_CHARS:
             raise _too_long(full, "with its scopes", MAX_NAME_CHARS)
         return full
+
+
+def _completion(params: SamplingParams, number: int) -> SamplingParams:
+    """The parameters of completion `number` as a generation of its own."""
+    seed = None if params.seed is None else (params.seed + number) % (MAX_SEED + 1)
+    return replace(params, n=1, seed=seed)
 
 
 def _too_long(name: str, how: str, limit: int) -> TraceError:

@@ -3,11 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from rtlang.contract.events import DraftUse, NodeFinished, Timing, TokenLogprob
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.request_graph import Node, Select
 from rtlang.lang.partials.distortion import Distortion, distortion_of
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptMeta:
+    """One attempt of a generation with checks.
+
+    Attributes:
+        path: of the attempt in its run: that of the generation, and for repairs `:repair[1]`, ... after it.
+        text: its text.
+        value: its value; None if the text is no value of the type.
+        message: why it was refused; None if it was accepted.
+        usage: its tokens.
+    """
+
+    path: str
+    text: str
+    value: Any
+    message: str | None
+    usage: Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +38,7 @@ class Meta:
         finish_reason: why the generation ended.
         stop_match: the stop string, pattern or token id that ended it, if any.
         token_ids: the tokens of the text.
-        usage: tokens used by the node, for all of its completions; `usage.cached_tokens` were taken from the prefix cache.
+        usage: tokens used by the node, for all of its completions and attempts; `usage.cached_tokens` were taken from the prefix cache.
         timing: seconds since the node was ready to start.
         logprobs: one entry per token, if requested.
         prompt_logprobs: one entry per prompt token, if requested.
@@ -31,6 +51,7 @@ class Meta:
         distortion: the probability that the masks of the constraint removed, if requested and known.
         reasoning: the reasoning before the text without its marks, if the generation had `reasoning`.
         reasoning_tokens: its number of tokens, marks included; they are not part of `usage`.
+        attempts: of a generation with checks, in order; the last one has the text. Empty for others.
     """
 
     finish_reason: FinishReason
@@ -49,6 +70,7 @@ class Meta:
     choice_logprobs: dict[str, tuple[TokenLogprob, ...]] | None = None
     unconditional_logprobs: dict[str, tuple[TokenLogprob, ...]] | None = None
     drafts: tuple[DraftUse, ...] = ()
+    attempts: tuple[AttemptMeta, ...] = ()
 
     @classmethod
     def of(cls, node: Node, event: NodeFinished, choice: int) -> Meta:

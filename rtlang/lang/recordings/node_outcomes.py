@@ -6,13 +6,14 @@ name the generation at the root of the failure and the line that recorded it. `f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from rtlang.contract.errors import (
     AbortedError,
     ApplyError,
+    CheckError,
     ConnectionLostError,
     DeadlineError,
     DependencyError,
@@ -27,7 +28,7 @@ from rtlang.contract.errors import (
 )
 from rtlang.contract.events import NodeFinished
 from rtlang.contract.graph.value_text import text_of_plain
-from rtlang.contract.params import FinishReason
+from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.request_graph import (
     Apply,
     Decide,
@@ -40,7 +41,6 @@ from rtlang.contract.request_graph import (
     Switch,
     Text,
     dependencies,
-    name_of,
     parent_of,
 )
 from rtlang.lang.lazy_values.values import user_location
@@ -48,8 +48,8 @@ from rtlang.lang.partials.shapes import ValueShape
 from rtlang.lang.recordings.control_paths import path_parts
 from rtlang.lang.recordings.driver import Driver
 from rtlang.lang.recordings.error_places import at_generation, rebuilt
-from rtlang.lang.recordings.meta import Meta
-from rtlang.lang.recordings.recorded_nodes import RecordedNodes
+from rtlang.lang.recordings.meta import AttemptMeta, Meta
+from rtlang.lang.recordings.recorded_nodes import Attempt, RecordedNodes
 
 _RUN_ERRORS = (AbortedError, ConnectionLostError, DeadlineError, EngineDeadError, OverloadError, SlowConsumerError)
 """Errors that end the whole run. They name a generation that had not ended."""
@@ -121,7 +121,10 @@ class Outcomes:
         """The parsed value of a finished node's text, or the ValueParseError of parsing it."""
         key = (node_id, choice)
         if key not in self._values:
-            if self.finished(node_id).completions[choice].finish_reason is FinishReason.CANCELLED:
+            end = self.finished(node_id)
+            if end.is_cancelled or (
+                end.completions and end.completions[choice].finish_reason is FinishReason.CANCELLED
+            ):
                 return None  # a decision did not need it
             text = self.text_of(node_id, choice)
             kind = self._nodes.types[self._nodes.written_id(node_id)]
@@ -138,12 +141,42 @@ class Outcomes:
 
     def meta_of(self, node_id: int, choice: int) -> Meta:
         """The metadata of an ended node's text. Raises like `finished`."""
+        attempts = self._nodes.attempts_of(node_id)
+        if attempts is not None:
+            return self._meta_of_attempts(node_id, attempts)
         found = Meta.of(self._nodes.node(node_id), self.finished(node_id), choice)
-        before = self._nodes.reasoning_of.get(node_id)
+        before = self._nodes.reasoning_of.get(self._nodes.written_id(node_id))
         if before is None:
             return found
+        before += node_id - self._nodes.written_id(node_id)
         thought = self.finished(before).completions[0]
         return replace(found, reasoning=self.value_of(before, 0), reasoning_tokens=len(thought.token_ids))
+
+    def _meta_of_attempts(self, node_id: int, attempts: Sequence[Attempt]) -> Meta:
+        """The metadata of the last attempt that has ended, with those of all attempts; also if the checks refused all."""
+        outcome = self._driver.outcome(node_id)
+        if isinstance(outcome, RtlangError) and not isinstance(self._root(node_id, outcome)[1], CheckError):
+            self.finished(node_id)  # raises
+        ended = [each for each in attempts if isinstance(self._driver.outcome(each.node_id), NodeFinished)]
+        if not ended:
+            self.finished(node_id)
+        metas = [self.meta_of(each.node_id, 0) for each in ended]
+        found = []
+        for each, meta in zip(ended, metas, strict=True):
+            value = self.read(each.node_id, 0)
+            value = None if isinstance(value, RtlangError) else value
+            text = self.text_of(each.node_id, 0)
+            found.append(AttemptMeta(each.path, text, value, self.message_of(each.message), meta.usage))
+        return replace(metas[-1], usage=sum((each.usage for each in metas), Usage()), attempts=tuple(found))
+
+    def message_of(self, node_id: int) -> str | None:
+        """The message of the checks of an attempt; None if they have accepted it."""
+        outcome = self._driver.outcome(node_id)
+        if isinstance(outcome, RtlangError):
+            root = self._root(node_id, outcome)[1]
+            return root.reason if isinstance(root, CheckError) else root.message
+        message = None if outcome is None else outcome.value
+        return None if message is None else str(message)
 
     def parts_of(self, node: Node) -> tuple[Part, ...]:
         """The parts that a non-text node adds to its sequence; the node itself for an unfinished branch or loop."""
@@ -241,10 +274,9 @@ class Outcomes:
         if location is None:
             return rebuilt(error, error.message)
         relation = "unfinished: " if isinstance(error, _RUN_ERRORS) else ""
-        node = self._nodes.node(node_id)
-        noun = "generation" if isinstance(node, (Generate, Select)) else "value"
-        name = self._nodes.names_of_reasoning.get(node_id, name_of(node))
-        return at_generation(error, name, location, relation + noun)
+        is_generation = isinstance(self._nodes.node(node_id), (Generate, Select)) or self._nodes.is_checked(node_id)
+        noun = "generation" if is_generation else "value"
+        return at_generation(error, self._nodes.shown_name(node_id), location, relation + noun)
 
 
 def _decided_without(nodes: Mapping[int, Node], outcome: Callable[[int], object]) -> set[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -20,16 +20,19 @@ from rtlang.contract.request_graph import (
     MAX_NODES,
     Apply,
     Arg,
+    Generate,
     Node,
     Operand,
     Part,
     Ref,
     Repeat,
+    Select,
     Switch,
     Text,
     blocks_of,
     dependencies,
     last_id,
+    name_of,
     path_of,
 )
 from rtlang.lang.lazy_values.values import user_location
@@ -67,6 +70,23 @@ class Computed:
     what: str
 
 
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt of a generation with checks, by the ids in the graph.
+
+    Attributes:
+        path: of the generation.
+        node_id: the generation.
+        thought: the reasoning before it, if any.
+        message: the call whose value is None if the attempt was accepted, or the message.
+    """
+
+    path: str
+    node_id: int
+    thought: int | None
+    message: int
+
+
 class RecordedNodes:
     """The nodes of a recording, which owns them, and facts about each. May be used from several threads.
 
@@ -80,6 +100,8 @@ class RecordedNodes:
         computed: the values of pure functions, by the ids of the nodes that compute them.
         reasoning_of: the nodes of reasoning by the nodes of the values that follow them.
         names_of_reasoning: the names of these values by the nodes of reasoning.
+        checked: the attempts of generations with checks, by the node that stands for the accepted value.
+        checked_by: this node by the nodes of the attempts.
         inputs: names of the graph inputs used so far, as keys.
         free_id: the id of the next node.
         block_depth: the number of branches and loops that are being recorded, within each other.
@@ -97,6 +119,8 @@ class RecordedNodes:
         self.computed: dict[int, Computed] = {}
         self.reasoning_of: dict[int, int] = {}
         self.names_of_reasoning: dict[int, str | None] = {}
+        self.checked: dict[int, tuple[Attempt, ...]] = {}
+        self.checked_by: dict[int, int] = {}
         self.inputs: dict[str, None] = {}
         self.free_id = 0
         self.block_depth = 0
@@ -150,6 +174,12 @@ class RecordedNodes:
                     self.inputs[arg.name] = None
             node_id = self._applied[key] = self.add_value(lambda node_id: Apply(node_id, function, args))
         return Ref(node_id)
+
+    def add_checked(self, node_id: int, kind: OutputType, attempts: Sequence[Attempt], internal: Iterable[int]) -> None:
+        """Note that a node stands for the accepted value among attempts. `internal`: their nodes that are no variables."""
+        self.types[node_id] = kind
+        self.checked[node_id] = tuple(attempts)
+        self.checked_by.update(dict.fromkeys(internal, node_id))
 
     @contextmanager
     def control(self, parent: int | None, location: str) -> Iterator[Control]:
@@ -264,6 +294,56 @@ class RecordedNodes:
         node = self.node(node_id)
         name = None if isinstance(node, Text) else node.name
         return f"node {node_id}" if name is None else name
+
+    def attempts_of(self, node_id: int) -> tuple[Attempt, ...] | None:
+        """The attempts of a generation with checks, by the ids under which it and they run; None for other nodes."""
+        if not self.checked:
+            return None
+        written = self.written_id(node_id)
+        found, offset = self.checked.get(written), node_id - written
+        if found is None or not offset:
+            return found
+        return tuple(
+            replace(
+                each,
+                node_id=each.node_id + offset,
+                thought=None if each.thought is None else each.thought + offset,
+                message=each.message + offset,
+                path=self.path_at(each.node_id + offset) or each.path,
+            )
+            for each in found
+        )
+
+    def is_internal(self, node_id: int) -> bool:
+        """Whether a node, by the id under which it runs, is reasoning or part of an attempt, and no generation of its own."""
+        if not self.names_of_reasoning and not self.checked_by:
+            return False
+        written = self.written_id(node_id)
+        return written in self.names_of_reasoning or written in self.checked_by
+
+    def checked_at(self, node_id: int) -> int:
+        """The node that stands for the value of a generation with checks, for a part of it; both by the ids under which they run."""
+        written = self.written_id(node_id)
+        return self.checked_by.get(written, written) + node_id - written
+
+    def is_generation(self, node: Node) -> bool:
+        """Whether a node is a generation that a program has asked for, by the id under which it runs; the attempts of one are none."""
+        if isinstance(node, (Generate, Select)):
+            return not self.is_internal(node.node_id)
+        return bool(self.checked) and self.written_id(node.node_id) in self.checked
+
+    def is_checked(self, node_id: int) -> bool:
+        """Whether a node, by the id under which it runs, is a generation with checks or a part of one."""
+        written = self.written_id(node_id)
+        return written in self.checked or written in self.checked_by
+
+    def shown_name(self, node_id: int) -> str | None:
+        """The name of the variable that a node, by the id under which it runs, is or is a part of; None if it has none."""
+        written = self.written_id(node_id)
+        if written in self.names_of_reasoning:
+            return self.names_of_reasoning[written]
+        written = self.checked_by.get(written, written)
+        return name_of(self.outer[written] if written in self.outer else self.inner[written])
 
     def needs_of(self, node_ids: Sequence[int]) -> tuple[int, ...]:
         """The generations that must have ended before the texts or values of these nodes are known."""

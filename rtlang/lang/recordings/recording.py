@@ -121,12 +121,20 @@ class Recording:
         path: str | None = None,
         *,
         reasoning: int | None = None,
+        is_attempt: bool = False,
     ) -> int:
-        """Record a generate node whose completions parse as `kind`; returns its id. `reasoning`: the node of the reasoning before it."""
+        """Record a generate node whose completions parse as `kind`; returns its id.
+
+        Args:
+            reasoning: the node of the reasoning before it.
+            is_attempt: whether another node stands for its value, so that it has no name.
+        """
         if kind.for_format is not None:
             with OptionsOf(name):
                 kind = kind.for_format(self.driver.tool_format)
-        if name is None:
+        if is_attempt:
+            name = None
+        elif name is None:
             self.has_unnamed = True
         if self._seed is not None and path is not None and params.seed is None and params.temperature > 0:
             params = replace(params, seed=mixed_seed(self._seed, path))

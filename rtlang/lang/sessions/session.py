@@ -114,13 +114,13 @@ class Session:
     @property
     def cut(self) -> tuple[str, ...]:
         """Names of the generations that the budget of the run left fewer tokens than they asked for, or none."""
-        names = []
+        names: list[str | None] = []
         for node_id, outcome in sorted(self._outcomes.items()):
             was_lowered = isinstance(outcome, NodeFinished) and outcome.max_tokens is not None
-            node = self.recording.nodes.node(node_id) if was_lowered or isinstance(outcome, SpentError) else None
-            if isinstance(node, Generate) and node.name is not None:
-                names.append(node.name)
-        return tuple(dict.fromkeys(names))
+            nodes = self.recording.nodes
+            if (was_lowered or isinstance(outcome, SpentError)) and isinstance(nodes.node(node_id), Generate):
+                names.append(nodes.shown_name(node_id))
+        return tuple(dict.fromkeys(name for name in names if name is not None))
 
     @property
     def seconds(self) -> float | None:
