@@ -7,7 +7,7 @@ import math
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -17,7 +17,7 @@ from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.request_graph import Generate, Select
 from rtlang.contract.runs.known import KnownOutcome
 from rtlang.runtime.scripted_runtime import AskedNode, ModelFreeRuntime
-from rtlang.runtime.texts.shortest_text import allows, shortest_text
+from rtlang.runtime.texts.shortest_text import allows, shortest_text, stopped_text
 
 Answer = str | int | BaseException | Sequence[Any] | Callable[..., Any]
 
@@ -184,18 +184,17 @@ class ScriptedRuntime(ModelFreeRuntime):
             raise ParameterError(
                 "answers", answer, f"expected text for {node.name!r}, an exception, a list or a function"
             )
-        text, reason = answer, FinishReason.STOP
+        text, reason, match = answer, FinishReason.STOP, None
         if self._checks:
             if node.constraint is not None:
                 refusal = allows(node.constraint, answer)
                 if refusal is not None:
                     raise InvalidValueError(answer, f"the constraint of {node.name!r} does not allow it: {refusal}", 1)
-            else:
-                for stop in node.params.stop:
-                    text = text.partition(stop)[0]
+            text, match = stopped_text(text, node.params, node.constraint)
             if node.constraint is None and len(text) > node.params.max_tokens:
-                text, reason = text[: node.params.max_tokens], FinishReason.LENGTH
-        return _complete(text, reason, has_logprobs=node.params.logprobs is not None)
+                text, reason, match = text[: node.params.max_tokens], FinishReason.LENGTH, None
+        completion = _complete(text, reason, has_logprobs=node.params.logprobs is not None)
+        return completion if match is None else replace(completion, stop_match=match)
 
 
 _ATTEMPT = re.compile(r"([^:#\[]+)(?:#\d+)?(?:\[\d+\])?(?::repair\[\d+\])?")

@@ -121,6 +121,46 @@ def test_exceptions_fail_their_node_and_its_dependants_only(raised: Exception) -
     assert isinstance(result.error, expected)
 
 
+@pytest.mark.parametrize(
+    ("answer", "options", "expected", "match"),
+    [
+        ("12, 34", {"regex": r"\d+(, \d+)*", "stop": ", "}, "12", ", "),
+        ('"a, b"', {"schema": {"type": "string"}, "stop": ", "}, '"a, b"', None),
+        ("12, 34", {"stop_regex": r"[a-z]|, (?=3)"}, "12", r"[a-z]|, (?=3)"),
+        ("ab,cd", {"stop": ["cd", ",c"]}, "ab", ",c"),
+        ("ab,cd", {"stop": ",", "include_stop_str_in_output": True}, "ab,", ","),
+        ("a,b,c", {"stop": ",", "min_tokens": 3}, "a,b", ","),
+        ("ab", {"max_tokens": 0}, "", None),
+    ],
+)
+def test_answers_end_where_the_engine_would_end_them(
+    answer: str, options: dict[str, Any], expected: str, match: str | None
+) -> None:
+    @rt.program
+    def ask(s: rt.State) -> None:
+        s += rt.gen("x", **options)
+
+    with ScriptedRuntime({"x": answer}) as scripted:
+        found = ask.run(runtime=scripted)
+    assert (found.text("x"), found.meta("x").stop_match) == (expected, match)
+    with rt.Runtime("rtlang:tiny") as runtime:
+        forced = [*map(ord, answer)]
+        tokens = [runtime.tokenizer.encode(chr(each), is_start=False)[-1] for each in forced]
+
+        def force(token_ids: list[int], logits: Any) -> Any:
+            logits[:] = -1e9
+            logits[(tokens[len(token_ids) :] or [0])[0]] = 0.0
+            return logits
+
+        @rt.program
+        def forced_text(s: rt.State) -> None:
+            budget = {"max_tokens": len(tokens)} | options
+            s += "x" + rt.gen("x", logits_processors=[force], ignore_eos=True, **budget)
+
+        real = forced_text.run(runtime=runtime)
+    assert (real.text("x"), real.meta("x").stop_match) == (expected, match)
+
+
 def test_stops_and_budgets_cut_answers() -> None:
     @rt.program
     def cut(s: Any) -> None:

@@ -140,6 +140,8 @@ def test_prompts_of_a_few_tokens_end_without_text(count: int, runtime: rt.Runtim
 def test_without_new_tokens_a_constraint_must_allow_the_empty_text(runtime: rt.Runtime) -> None:
     for empty in ("a*", "(ab)?"):
         assert generate.run("the", {"max_tokens": 0, "regex": empty}, runtime=runtime)["x"] == ""
+    healed = {"max_tokens": 0, "regex": "a*", "token_healing": True}
+    assert generate.run("the", healed, runtime=runtime)["x"] == ""
     with pytest.raises(rt.BudgetError):
         generate.run("the", {"max_tokens": 0, "regex": "a+"}, runtime=runtime)
     with pytest.raises(rt.ParameterError, match="min_tokens"):

@@ -275,6 +275,7 @@ class ModelCalls:
         if (
             not isinstance(node, Generate)
             or not node.params.token_healing
+            or not node.params.max_tokens
             or not ends_with_text(node.parent, self._table.nodes, self._table.value)
         ):
             return None

@@ -6,6 +6,8 @@ from functools import lru_cache
 from typing import Any
 
 from rtlang.contract.errors import ConstraintError
+from rtlang.contract.params import SamplingParams
+from rtlang.engine.constraints.stop_search import StopSearch, compile_stop_patterns
 from rtlang_grammars import Constraint, GrammarError, RtlangBackend, Vocabulary
 
 _END = 256
@@ -58,6 +60,25 @@ def allows(constraint: Constraint, text: str) -> str | None:
     if not matcher.is_accepting:
         return f"the text ends too early, after {text[-40:]!r}"
     return _violation(grammar, text)
+
+
+def stopped_text(text: str, params: SamplingParams, constraint: Constraint | None) -> tuple[str, str | None]:
+    """A text up to its first stop, as the engine ends it with a token for each character, and the stop; None if there is none.
+
+    Raises:
+        ParameterError: a pattern of `stop_regex` cannot be searched for.
+        ConstraintError: the constraint cannot be compiled.
+    """
+    if not (params.stop or params.stop_regex):
+        return text, None
+    may_begin = None if constraint is None else lambda offset: allows(constraint, text[:offset]) is None
+    search = StopSearch(params.stop, compile_stop_patterns(params.stop_regex), may_begin)
+    num_skipped = max(0, params.min_tokens - 1)
+    search.skip(text[:num_skipped])
+    stop = search.push(text[num_skipped:]) or search.finish()
+    if stop is None:
+        return text, None
+    return text[: search.num_chars if params.include_stop_str_in_output else stop.offset], stop.match
 
 
 def _violation(grammar: Any, text: str) -> str | None:
