@@ -103,8 +103,8 @@ class Program(Generic[P, R_co]):
     def stream(self) -> RunMethod[P, Stream[R_co]]:
         """Start the program and iterate over its events: `for event in ...` or `async for event in ...`.
 
-        Arguments are those of `run`. With on_error="raise" an error is raised at the end of the iteration; with "result" the last event
-        contains it.
+        Arguments are those of `run`. The last event is an `EndEvent` with the result, also if the run fails; with on_error="raise" its
+        error is raised after that.
         """
         return self._stream
 

@@ -134,7 +134,7 @@ class ErrorEvent:
 
 @dataclass(frozen=True, slots=True)
 class EndEvent(Generic[R_co]):
-    """The end of the program."""
+    """The end of the program, also of one that failed: `result.error` says why."""
 
     result: Result[R_co]
 
@@ -145,7 +145,9 @@ StreamEvent: TypeAlias = (
 
 
 class Stream(Generic[R_co]):
-    """A running program and its events. Iterate once, with `for` or `async for`; the last event is an `EndEvent`.
+    """A running program and its events. Iterate once, with `for` or `async for`; the last event is always an `EndEvent`.
+
+    With on_error="raise", the error of the run is raised after it.
 
     `close` (or leaving a `with` block) cancels the program. Leaving a loop early does not.
     """
@@ -168,7 +170,7 @@ class Stream(Generic[R_co]):
         self._known_names: set[str] = set()
         self._objects: dict[tuple[int, int], PartialObject] = {}  # by node and choice
         self._result: Result[R_co] | None = None
-        self._is_over = False
+        self._is_over = self._has_raised = False
         self._task = self._start(body)
 
     @property
@@ -185,6 +187,7 @@ class Stream(Generic[R_co]):
             if event is not None:
                 return event
             if self._is_over:
+                self._raise_error()
                 raise StopIteration
             with self._session.ended_by_errors():  # Ctrl-C while waiting
                 self._condition.wait(self._has_news, self._session.remaining_s())
@@ -199,6 +202,7 @@ class Stream(Generic[R_co]):
             if event is not None:
                 return event
             if self._is_over:
+                self._raise_error()
                 raise StopAsyncIteration
             await self._condition.wait_async(self._has_news, self._session.remaining_s())
             self._session.expire()
@@ -385,12 +389,18 @@ class Stream(Generic[R_co]):
                 self._ready.extend(self._translate(raw))
             elif has_ended:
                 self._is_over = True
-                result = self._run.result()
-                self._result = result
-                return EndEvent(settle(result, self._on_error))
+                result = self._result = self._run.result()
+                return EndEvent(result)
             else:
                 return None
         return self._ready.popleft()
+
+    def _raise_error(self) -> None:
+        """Raise the error of the run after its last event, once."""
+        error = self._result.error if self._result is not None and self._on_error == "raise" else None
+        if error is not None and not self._has_raised:
+            self._has_raised = True
+            raise error
 
     def _translate(self, event: Event) -> list[StreamEvent[R_co]]:
         recording = self._session.recording

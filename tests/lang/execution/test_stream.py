@@ -344,3 +344,27 @@ def test_partial_iterates_over_one_variable_and_refuses_unknown_ones(target: Fak
     with pytest.raises(rt.TraceError, match="nothing named 'visit'"):
         list(visiting.stream().partial("visit"))
     assert list(visiting.stream().partial("other")) == []
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_failed_run_ends_with_its_end_event_and_then_raises_once(is_async: bool, target: FakeTarget) -> None:
+    target.script = by_name({"first": rt.ConstraintError("bad", "/x")})
+    seen: list[Any] = []
+
+    async def listen() -> None:
+        async for event in breaking.stream():
+            seen.append(event)
+
+    if is_async:
+        with pytest.raises(rt.ConstraintError):
+            asyncio.run(listen())
+    else:
+        stream = breaking.stream()
+        with pytest.raises(rt.ConstraintError):
+            seen.extend(stream)
+        assert list(stream) == []
+        with pytest.raises(rt.ConstraintError):
+            stream.result()
+    assert isinstance(seen[-1], rt.EndEvent)
+    assert isinstance(seen[-1].result.error, rt.ConstraintError)
+    assert [event for event in seen[:-1] if isinstance(event, rt.EndEvent)] == []
