@@ -39,14 +39,24 @@ class SeenRequest:
     number: int
 
 
+class Cut(str):
+    """An answer of a script that is cut at `max_tokens`: its finish reason is "length"."""
+
+    __slots__ = ()
+
+
 class ScriptedRuntime(ModelFreeRuntime):
     """A runtime for tests: pass it as `runtime=`.
 
     An answer is
       - text; for a select also the index of the choice,
       - an exception, which fails the generation,
+      - `Cut(text)`, a text that ends at `max_tokens`: its finish reason is "length",
       - a list of these, one for each request of that name in order (forks, iterations, the choices of `n`),
-      - a function of the prompt, or of the prompt and the `SeenRequest`, that returns one of the first two.
+      - a function of the prompt, or of the prompt and the `SeenRequest`, that returns one of the first three.
+
+    A text is the whole answer, whatever `max_tokens` is: the script itself says where a text is cut. Only in a run with a budget, which
+    counts a character as a token, free text has at most `max_tokens` characters.
 
     A generation without an answer gets `default`, or the shortest text that its constraint allows, or its name in angle brackets; a select
     the first choice. An answer that a constraint forbids fails the generation, as a model could not have given it.
@@ -55,7 +65,7 @@ class ScriptedRuntime(ModelFreeRuntime):
         answers: by the name of the generation, with or without its scopes ("round.step" or "step"); those without a name have the key None.
         default: for generations without a constraint.
         delay_s: seconds until each answer, or by name.
-        checks: whether answers are compared with constraints, choices and `max_tokens` (one token per character).
+        checks: whether answers are compared with constraints and choices, and end before stop strings.
     Attributes:
         requests: the received requests, in order.
     """
@@ -112,7 +122,7 @@ class ScriptedRuntime(ModelFreeRuntime):
         request = SeenRequest(name, asked.prompt, node, number)
         self.requests.append(request)
         delay = self._delay_s if isinstance(self._delay_s, (int, float)) else self._delay_s.get(node.name or "", 0.0)
-        outcome = KnownOutcome(self._outcome(request), is_replayed=False)
+        outcome = KnownOutcome(self._outcome(request, has_budget=asked.has_budget), is_replayed=False)
         if delay > 0:
             asked.later(delay, lambda: asked.end(outcome))
         else:
@@ -129,13 +139,13 @@ class ScriptedRuntime(ModelFreeRuntime):
         name = unquote(found[1])
         return next((each for each in self._answers if _own_name(each) == name), None)
 
-    def _outcome(self, request: SeenRequest) -> NodeFinished | RtlangError:
+    def _outcome(self, request: SeenRequest, *, has_budget: bool) -> NodeFinished | RtlangError:
         node = request.node
         completions = []
         try:
             for choice in range(node.params.n if isinstance(node, Generate) else 1):
                 answer = self._answer_of(request, choice)
-                completions.append(self._completion(node, answer))
+                completions.append(self._completion(node, answer, has_budget=has_budget))
         except RtlangError as error:
             return error
         except Exception as error:
@@ -174,9 +184,9 @@ class ScriptedRuntime(ModelFreeRuntime):
             return shortest_text(node.constraint)
         if self._default is not None:
             return _called(self._default, request)
-        return f"<{node.name or 'text'}>"[: node.params.max_tokens]
+        return f"<{node.name or 'text'}>"
 
-    def _completion(self, node: Generate | Select, answer: Any) -> Completion:
+    def _completion(self, node: Generate | Select, answer: Any, *, has_budget: bool) -> Completion:
         if isinstance(node, Select):
             text = _chosen(node, answer)
             return _complete(text, FinishReason.STOP, has_logprobs=True)
@@ -184,14 +194,17 @@ class ScriptedRuntime(ModelFreeRuntime):
             raise ParameterError(
                 "answers", answer, f"expected text for {node.name!r}, an exception, a list or a function"
             )
-        text, reason, match = answer, FinishReason.STOP, None
+        text, reason, match = str(answer), FinishReason.LENGTH if isinstance(answer, Cut) else FinishReason.STOP, None
         if self._checks:
             if node.constraint is not None:
                 refusal = allows(node.constraint, answer)
                 if refusal is not None:
                     raise InvalidValueError(answer, f"the constraint of {node.name!r} does not allow it: {refusal}", 1)
             text, match = stopped_text(text, node.params, node.constraint)
-            if node.constraint is None and len(text) > node.params.max_tokens:
+            if match is not None:
+                reason = FinishReason.STOP
+            is_limited = has_budget or node.params.max_tokens == 0
+            if node.constraint is None and is_limited and len(text) > node.params.max_tokens:
                 text, reason, match = text[: node.params.max_tokens], FinishReason.LENGTH, None
         completion = _complete(text, reason, has_logprobs=node.params.logprobs is not None)
         return completion if match is None else replace(completion, stop_match=match)

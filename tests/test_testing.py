@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 import rtlang as rt
-from rtlang.testing import ScriptedRuntime
+from rtlang.testing import Cut, ScriptedRuntime
 
 
 @rt.program
@@ -161,17 +161,26 @@ def test_answers_end_where_the_engine_would_end_them(
     assert (real.text("x"), real.meta("x").stop_match) == (expected, match)
 
 
-def test_stops_and_budgets_cut_answers() -> None:
+def test_stops_and_marks_cut_answers_and_max_tokens_does_not() -> None:
     @rt.program
     def cut(s: Any) -> None:
         s += rt.gen("line", max_tokens=50, stop="\n")
         s += rt.gen("short", max_tokens=3)
         s += rt.gen("many", n=3, max_tokens=9)
 
-    with ScriptedRuntime({"line": "one\ntwo", "short": "abcdef", "many": ["x", "y", "z"]}) as runtime:
+        s += rt.gen("default", max_tokens=3)
+        s += rt.gen("marked", max_tokens=3)
+
+    answers = {"line": Cut("one\ntwo"), "short": "abcdef", "many": ["x", "y", "z"], "marked": Cut("two wor")}
+    with ScriptedRuntime(answers) as runtime:
         result = cut.run(runtime=runtime)
-    assert (result["line"], result["short"], result["many"]) == ("one", "abc", ["x", "y", "z"])
-    assert result.meta("short").finish_reason is rt.FinishReason.LENGTH
+        spent = cut.run(runtime=runtime, budget=rt.Budget(tokens=60), outputs=["short"])
+    assert (result["line"], result["short"], result["many"]) == ("one", "abcdef", ["x", "y", "z"])
+    assert (result["default"], result["marked"]) == ("<default>", "two wor")
+    reasons = {name: result.meta(name).finish_reason for name in ("line", "short", "default", "marked")}
+    assert reasons == dict.fromkeys(reasons, rt.FinishReason.STOP) | {"marked": rt.FinishReason.LENGTH}
+    assert spent["short"] == "abc"
+    assert spent.meta("short").finish_reason is rt.FinishReason.LENGTH
 
 
 def test_too_few_answers_are_an_error() -> None:

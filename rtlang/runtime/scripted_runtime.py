@@ -92,6 +92,7 @@ class AskedNode(NamedTuple):
         prompt: the text before it.
         end: ends the node with an outcome; called once, on any thread.
         later: calls a function after so many seconds, on the runtime's thread.
+        has_budget: whether the run has a budget, whose rest is `max_tokens` of the node.
     """
 
     graph_id: int
@@ -99,6 +100,7 @@ class AskedNode(NamedTuple):
     sequence: TokenSequence
     end: Callable[[KnownOutcome], None]
     later: Callable[[float, Callable[[], None]], None]
+    has_budget: bool = False
 
     @property
     def prompt(self) -> str:
@@ -174,7 +176,7 @@ class ModelFreeRuntime:
                 else:
                     self._loop.post(lambda: conclude(outcome))
 
-            return ask(AskedNode(graph_id, node, before, end, self._later))
+            return ask(AskedNode(graph_id, node, before, end, self._later, options.budget is not None))
 
         def begin() -> None:
             if self._is_closed:
