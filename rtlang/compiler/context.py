@@ -47,6 +47,7 @@ class Context:
         free: texts of this part whose pieces have a free order, by node id; None for none.
         share_of: see `ShareOf`; None if the program is not part of a batch.
         known: nodes of earlier parts, which nodes of this part may equal; the nodes of this part are added.
+        failed: nodes of earlier parts with errors that the program has seen, which nodes of this part do not equal.
         keeps_names: whether every named node must stay, because nothing reads the outcome of an equal one for it.
     """
 
@@ -58,6 +59,7 @@ class Context:
     free: Mapping[int, Pieces] | None = None
     share_of: ShareOf | None = None
     known: Known | None = None
+    failed: Collection[int] = ()
     keeps_names: bool = False
 
 

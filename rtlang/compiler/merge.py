@@ -6,7 +6,7 @@ its own, and no functions of the client; a call of the client's function never d
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 
 from rtlang.compiler.nodes import changed
@@ -40,12 +40,15 @@ class Merged:
     aliases: Mapping[int, int]
 
 
-def merge(graph: RequestGraph, known: Known | None = None, *, keeps_names: bool = False) -> Merged:
+def merge(
+    graph: RequestGraph, known: Known | None = None, *, keeps_names: bool = False, failed: Collection[int] = ()
+) -> Merged:
     """Drop each node that equals an earlier one, and let its dependants refer to that one.
 
     Args:
         known: the nodes that were submitted earlier; the nodes of this graph are added.
         keeps_names: never drop a node with a name.
+        failed: nodes that no node equals: a program that has seen their errors tries again.
     """
     siblings: Known = {} if known is None else known
     aliases: dict[int, int] = {}
@@ -69,6 +72,8 @@ def merge(graph: RequestGraph, known: Known | None = None, *, keeps_names: bool 
             key = _key(first)
             first = siblings[parent] = {} if key is None else {key: first.node_id}
         key = _key(node)
+        if key is not None and first.get(key) in failed:
+            first[key] = node.node_id
         if (
             key is None
             or first.setdefault(key, node.node_id) == node.node_id

@@ -493,8 +493,10 @@ def _actual(given: Any, plain: Any) -> Any:
         source = source_of(given)
         if source is None or not source.has(given._rt_needs):
             return plain
+        assert isinstance(source, Recording)
         try:
-            return given._rt_read()
+            with source.outcomes.unseen():
+                return given._rt_read()
         except RtlangError:
             return plain
     if isinstance(given, (list, tuple)) and isinstance(plain, list) and len(given) == len(plain):

@@ -319,14 +319,18 @@ class Program(Generic[P, R_co]):
             )
         record = record_of(caller)
         callee = State(record.callee(body.name, on_same_sequence=on_same_sequence))
-        if not body.is_async:
+        if body.is_async:
+            if not record.recording.is_async:
+                raise TraceError(f"{body.name} is async and cannot be called from a plain program", user_location())
+            return _call_async(record, body, callee) if on_same_sequence else body.call_async(callee)
+        if on_same_sequence:
+            with record.step():
+                returned = body.call(callee)
+        else:
             returned = body.call(callee)
-            if (frame := user_frame()) is not None:
-                check_tests(returned, frame)
-            return returned
-        if not record.recording.is_async:
-            raise TraceError(f"{body.name} is async and cannot be called from a plain program", user_location())
-        return body.call_async(callee)
+        if (frame := user_frame()) is not None:
+            check_tests(returned, frame)
+        return returned
 
     @with_keywords
     def _run(self, *args: Any, **keywords: Any) -> Result[R_co]:
@@ -415,6 +419,11 @@ class AsyncProgram(Program[P, R_co]):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[misc]
         """As `Program.__call__`; returns a coroutine."""
         return super().__call__(*args, **kwargs)
+
+
+async def _call_async(record: StateRecord, body: Body, callee: State) -> Any:
+    with record.step():
+        return await body.call_async(callee)
 
 
 def _only_options(method: str, keywords: Mapping[str, Any]) -> dict[str, Any]:

@@ -130,3 +130,13 @@ def test_merged_graphs_are_valid_and_lose_no_call() -> None:
         RequestGraph(merged.graph.nodes, graph.inputs).validate()
         calls = [node.node_id for node in all_nodes(graph.nodes) if isinstance(node, Call)]
         assert [node.node_id for node in all_nodes(merged.graph.nodes) if isinstance(node, Call)] == calls
+
+
+def test_nothing_equals_a_node_whose_error_the_program_has_seen() -> None:
+    known: Known = {}
+    first = (Text(0, None, ("a",)), Generate(1, 0, "x", GREEDY))
+    assert merge(RequestGraph(first), known).aliases == {}
+    again = RequestGraph((Generate(2, 0, "x", GREEDY), Generate(3, 0, "x", GREEDY)))
+    for _ in range(2):  # a submission may be repeated
+        assert merge(again, known, failed={1}).aliases == {3: 2}
+    assert merge(RequestGraph((Generate(4, 0, "x", GREEDY),)), known).aliases == {4: 2}

@@ -67,7 +67,6 @@ class Recorder:
         self.fork_start = 0
         self._roles: tuple[str, ...] = ()  # those of finished messages
         self._open_role: str | None = None
-        self._role_start: int | None = None
         self._num_unnamed = 0
 
     def branch(self, inner: State) -> Recorder:
@@ -75,7 +74,7 @@ class Recorder:
         branch = Recorder(self.execution, inner)
         branch.variables, branch.log = dict(self.variables), list[LoggedPiece](self.pieces)
         branch.fork_start = len(branch.log)
-        branch._roles, branch._open_role, branch._role_start = self._roles, self._open_role, self._role_start
+        branch._roles, branch._open_role = self._roles, self._open_role
         return branch
 
     @property
@@ -133,7 +132,7 @@ class Recorder:
         self._note(self._generated(recorded, (), None))
 
     def _begin_role(self, role: str) -> None:
-        self._role_start = record_of(self.inner).sequence.open_role(RoleStart(role))
+        record_of(self.inner).sequence.open_role(RoleStart(role))
         self._open_role = role
         self._note(Mark(self._roles, role, is_begin=True))
 
@@ -142,14 +141,14 @@ class Recorder:
             raise TraceError(
                 f"a {role} message cannot end here, where {self._open_role or 'no'} message is open", user_location()
             )
-        record_of(self.inner).sequence.close_role(self._role_start)
+        record_of(self.inner).sequence.close_role()
         self._note(Mark(self._roles, role, is_begin=False))
         self._roles, self._open_role = (*self._roles, role), None
 
     def drop_role(self) -> None:
         """Drop the open message: the sequence continues from the place before it."""
         if self._open_role is not None:
-            record_of(self.inner).sequence.drop_role(self._role_start)
+            record_of(self.inner).sequence.drop_role()
             start = max(index for index, piece in enumerate(self.pieces) if isinstance(piece, Mark))
             self.log.append(Drop(start))
             self._open_role = None

@@ -66,6 +66,9 @@ class ProgramRun:
 
     def _read_nodes(self) -> tuple[set[int] | None, set[int]]:
         state, returned, outputs = self._state, self._returned, self.session.outputs
+        if state.recording.outcomes.num_seen:
+            for sequence in (state.sequence, *state.recording.fork_sequences):
+                sequence.leave_failed()
         return needed_nodes(state, returned, outputs), asked_nodes(state, returned, outputs)
 
     def raise_error(self, *, even_exceptions: bool) -> None:

@@ -2,17 +2,31 @@
 
 A `NodeSequence` holds its last node and the open chat message. States are views of a sequence: a program called on a state extends the same
 sequence, and a fork starts a new one at the same node.
+
+A sequence grows by steps: an appended expression, a message, a program called on it. Once the body has seen that a node of the sequence
+failed, the sequence goes back to the state before the outermost step that has ended and contains the node. The texts before that place may
+have been submitted as one with what followed, so they are recorded again after the last node that is no text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from rtlang.compiler.context import Pieces
 from rtlang.contract.errors import TraceError
 from rtlang.contract.request_graph import Part, RoleEnd, RoleStart, Text, parent_of
 from rtlang.lang.lazy_values.values import user_location
 from rtlang.lang.recordings.recording import Recording
+
+
+class _Step(NamedTuple):
+    """A step that has ended: the ids of its nodes, the node before it, and the step before it."""
+
+    first_id: int
+    last_id: int
+    before: int | None
+    earlier: _Step | None
 
 
 class NodeSequence:
@@ -26,17 +40,35 @@ class NodeSequence:
     The recording owns the nodes; the states of a sequence share it.
     """
 
-    __slots__ = ("_open_start", "_recording", "head", "role", "start")
+    __slots__ = (
+        "_num_seen",
+        "_open_start",
+        "_opening",
+        "_opening_id",
+        "_recording",
+        "_replaced",
+        "_step",
+        "head",
+        "role",
+        "start",
+    )
 
     def __init__(self, recording: Recording, head: int | None = None, role: str | None = None) -> None:
         self._recording, self.head, self.role, self.start = recording, head, role, head
         self._open_start: int | None = None  # the end before the open message, to which it may still be given up
+        self._opening: RoleStart | None = None
+        self._opening_id = -1  # of the node that began the open message
+        self._step: _Step | None = None
+        self._num_seen = 0  # failures that the sequence has left
+        self._replaced: dict[int, int | None] = {}
 
     def branch(self) -> NodeSequence:
         """A new sequence that continues this one."""
         self.keep_head()
         branch = NodeSequence(self._recording, self.head, self.role)
         branch._hold_start(self._open_start)
+        branch._opening, branch._opening_id = self._opening, self._opening_id
+        branch._step, branch._num_seen = self._step, self._num_seen
         return branch
 
     def keep_head(self) -> None:
@@ -75,22 +107,24 @@ class NodeSequence:
                 self.keep_head()
             self.append(piece)
 
-    def open_role(self, start: RoleStart) -> int | None:
-        """Start a chat message; returns the previous end, for `close_role` and `drop_role`.
+    def open_role(self, start: RoleStart) -> None:
+        """Start a chat message.
 
         Raises:
             TraceError: another message is open, or one with tools or template options follows others.
         """
         self._check_role(start)
-        before = self.head
-        self._hold_start(before)
-        self.append([start])
-        self.role = start.role
-        return before
+        self._hold_start(self.head)
+        self._open(start)
 
-    def close_role(self, start: int | None) -> None:
+    def _open(self, start: RoleStart) -> None:
+        self.append([start])
+        assert self.head is not None
+        self.role, self._opening, self._opening_id = start.role, start, self.head
+
+    def close_role(self) -> None:
         """End the open chat message. A message that contains only side branches (n > 1) leaves no empty message."""
-        recording = self._recording
+        recording, start = self._recording, self._open_start
         assert self.head is not None
         self.role = None
         self._release_start()
@@ -101,12 +135,100 @@ class NodeSequence:
             self.keep_head()
         else:
             self.append([RoleEnd()])
+            self.end_step(self._opening_id, start)
 
-    def drop_role(self, start: int | None) -> None:
+    def drop_role(self) -> None:
         """Give up the open chat message and all that was appended in it: the sequence goes on from before the message."""
-        self.role, self.head = None, start
+        self.role, self.head = None, self._open_start
         self.keep_head()
         self._release_start()
+
+    def end_step(self, first_id: int, before: int | None) -> None:
+        """Note that a step has ended which began after the node `before`, when `first_id` was the next id."""
+        step = self._step
+        while step is not None and step.first_id >= first_id:  # steps within it
+            step = step.earlier
+        self._step = _Step(first_id, self._recording.nodes.free_id - 1, before, step)
+
+    def go_back_to(self, node_id: int | None) -> None:
+        """Give up what was appended after a node of the sequence."""
+        self.head = node_id
+        self.keep_head()
+
+    # Failures
+
+    def leave_failed(self) -> None:
+        """Go back to the state before the nodes that have failed with errors which the body has seen.
+
+        An open message stays open: what precedes the failed step in it is kept, or all of the message is dropped but its start.
+        """
+        outcomes = self._recording.outcomes
+        if outcomes.num_seen == self._num_seen or self._recording.is_in_block or self._recording.is_closed:
+            return
+        self._num_seen = outcomes.num_seen
+        outer = self._recording.nodes.outer
+        failed: int | None = None
+        at = self.head
+        while at is not None:
+            if outcomes.has_failed(at):
+                failed = at
+            at = parent_of(outer[at])
+        if failed is None:
+            return
+        is_open = self.role is not None
+        loses_opening = is_open and failed < self._opening_id
+        self._restart(self._before(failed))
+        if loses_opening:
+            assert self._opening is not None
+            self._release_start()
+            self._hold_start(self.head)
+            self._open(self._opening)
+        elif is_open:
+            start, opening = self.current(self._open_start), self.current(self._opening_id)
+            self._release_start()
+            self._hold_start(start)
+            assert opening is not None
+            self._opening_id = opening
+        if is_open and self.head == self._opening_id:
+            self.keep_head()  # a message that ends now leaves none
+
+    def current(self, node_id: int | None) -> int | None:
+        """The node that stands for an earlier one of the sequence, after it went back."""
+        while node_id is not None and node_id in self._replaced:
+            node_id = self._replaced[node_id]
+        return node_id
+
+    def _before(self, failed: int) -> int | None:
+        """The node before the step of a failed one."""
+        step = self._step
+        while step is not None and failed < step.first_id:
+            step = step.earlier
+        if step is not None and failed <= step.last_id:
+            return self.current(step.before)
+        return parent_of(self._recording.nodes.outer[failed])
+
+    def _restart(self, end: int | None) -> None:
+        """Go on after the node `end`, before which the texts are recorded again."""
+        recording = self._recording
+        outer = recording.nodes.outer
+        dropped: list[int] = []
+        at = self.head
+        while at != end:
+            assert at is not None
+            dropped.append(at)
+            at = parent_of(outer[at])
+        texts: list[Text] = []
+        while at is not None and isinstance(text := outer[at], Text):
+            texts.append(text)
+            at = text.parent
+        self.go_back_to(at)
+        for text in reversed(texts):
+            self.head = recording.add_text(self.head, text.parts)
+            self._replaced[text.node_id] = self.head
+            free = recording.free_texts.get(text.node_id)
+            if free is not None:
+                recording.free_texts[self.head] = free
+        self._replaced.update(dict.fromkeys(dropped, self.head))
 
     def _hold_start(self, start: int | None) -> None:
         """Keep the node before the open message separate in the parts that are submitted while the message is open."""

@@ -51,7 +51,7 @@ class State:
         if call is not None and not isinstance(item, Value):
             call(item, self)
         else:
-            self._record.record(as_expr(item, "the appended value"))
+            self._record.append(as_expr(item, "the appended value"))
         return self
 
     @property
@@ -207,6 +207,7 @@ class State:
 
     def messages(self) -> Any:
         """The chat so far, lazily: a list of {"role": ..., "content": ...}. Text outside messages is not included."""
+        self._record.leave_failed()
         recording, sequence = self._record.recording, self._record.sequence
         head, text_of = sequence.head, recording.text_of
         parts = sequence.parts(None, settles=False)
@@ -233,26 +234,26 @@ class RoleBlock:
     If the block ends by an exception, the message is dropped: the sequence goes on from before it. Variables made inside stay readable.
     """
 
-    __slots__ = ("_before", "_start", "_state")
+    __slots__ = ("_start", "_state")
 
     def __init__(self, state: State, start: RoleStart) -> None:
         self._state, self._start = state, start
-        self._before: int | None = None
 
     def __enter__(self) -> State:
         record = record_of(self._state)
         record.check_growing()
-        self._before = record.sequence.open_role(self._start)
+        record.sequence.open_role(self._start)
         return self._state
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        sequence = record_of(self._state).sequence
+        record = record_of(self._state)
         if error is None:
-            sequence.close_role(self._before)
+            record.leave_failed()
+            record.sequence.close_role()
         else:
-            sequence.drop_role(self._before)
+            record.sequence.drop_role()
 
 
 class NameScope:

@@ -6,6 +6,8 @@ its own variables, which its caller sees under the name of the call.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from rtlang.compiler.context import Pieces
@@ -81,6 +83,27 @@ class StateRecord:
 
     # Recording
 
+    def append(self, expr: Expr) -> None:
+        """Append an expression to the sequence, as one step; if that raises, nothing was appended."""
+        sequence = self.sequence
+        first_id, before = self.recording.nodes.free_id, sequence.head
+        try:
+            self.record(expr)
+        except BaseException:
+            sequence.go_back_to(before)
+            raise
+        sequence.end_step(first_id, before)
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """All that is appended to the sequence in the context is one step."""
+        sequence = self.sequence
+        first_id, before = self.recording.nodes.free_id, sequence.head
+        try:
+            yield
+        finally:
+            sequence.end_step(first_id, before)
+
     def record(self, expr: Expr) -> None:
         """Append an expression to the sequence."""
         match expr:
@@ -112,14 +135,14 @@ class StateRecord:
             pieces = self._free_pieces(only)
             self.sequence.append_message(expr.start, (part for piece in pieces for part in piece), pieces)
         else:
-            before = self.sequence.open_role(expr.start)
+            self.sequence.open_role(expr.start)
             try:
                 for each in expr.content:
                     self.record(each)
             except BaseException:
-                self.sequence.drop_role(before)
+                self.sequence.drop_role()
                 raise
-            self.sequence.close_role(before)
+            self.sequence.close_role()
 
     def _free_pieces(self, expr: exprs.FreeText) -> Pieces:
         pieces = (tuple(part for part in self._parts(piece) if part != "") for piece in expr.pieces)
@@ -387,9 +410,15 @@ class StateRecord:
         return self.generated[-1] if self.generated else self.last_before
 
     def check_growing(self) -> None:
-        """Raise TraceError if nothing can be appended any more."""
+        """Raise TraceError if nothing can be appended any more. A sequence that contains a failure leaves it."""
         if self.is_joined:
             raise TraceError("this state has been joined; it can be read but not appended to", user_location())
+        self.leave_failed()
+
+    def leave_failed(self) -> None:
+        """Go back to the state before a failure that the body has seen (`NodeSequence.leave_failed`)."""
+        if self.recording.outcomes.num_seen:
+            self.sequence.leave_failed()
 
     def new_key(self, name: str | None) -> str | None:
         """The key of a new variable called `name`, with the open scopes.
@@ -452,7 +481,9 @@ class StateRecord:
 
     def text_after(self, start: int | None, what: str) -> Value:
         """The current text of the sequence after a node."""
+        self.leave_failed()
         recording, sequence, head = self.recording, self.sequence, self.sequence.head
+        start = sequence.current(start)
 
         def parts() -> list[Part]:
             if head is None:

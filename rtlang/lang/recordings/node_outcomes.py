@@ -6,7 +6,9 @@ name the generation at the root of the failure and the line that recorded it. `f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -60,13 +62,17 @@ class Outcomes:
 
     Attributes:
         dropped: ids of nodes that were never submitted, because no output needs them.
+        seen: the nodes with errors that the body has seen, by the ids under which they run; `num_seen` is their number.
     """
 
     def __init__(self, nodes: RecordedNodes, driver: Driver) -> None:
         self.dropped: set[int] = set()
         self._nodes, self._driver = nodes, driver
         self._values: dict[tuple[int, int], Any] = {}
+        self.num_seen = 0
         self._reported: set[int] = set()
+        self.seen: set[int] = set()
+        self._of_thread = threading.local()
         self._handled: set[int] = set()  # by the ids in the graph
 
     def release(self, driver: Driver) -> None:
@@ -87,7 +93,7 @@ class Outcomes:
         if outcome is None:
             raise TraceError(f"{self._nodes.name_of(node_id)!r} was recorded but never run", user_location())
         root_id, error = self._root(node_id, outcome)
-        self._reported.add(root_id)
+        self._report(root_id)
         raise self._located(root_id, error)
 
     def text_of(self, node_id: int, choice: int) -> str:
@@ -113,7 +119,7 @@ class Outcomes:
         """
         found = self.read(node_id, choice)
         if isinstance(found, RtlangError):
-            self._reported.add(node_id)
+            self._report(node_id)
             raise self._located(node_id, found)
         return found
 
@@ -158,8 +164,9 @@ class Outcomes:
         if isinstance(outcome, RtlangError) and not isinstance(self._root(node_id, outcome)[1], CheckError):
             self.finished(node_id)  # raises
         ended = [each for each in attempts if isinstance(self._driver.outcome(each.node_id), NodeFinished)]
-        if not ended:
-            self.finished(node_id)
+        if not ended:  # equal to another attempt of the same branch, which was computed instead
+            end = self.finished(node_id)
+            return Meta(FinishReason.STOP, None, (), Usage(), end.timing)
         metas = [self.meta_of(each.node_id, 0) for each in ended]
         found = []
         for each, meta in zip(ended, metas, strict=True):
@@ -187,6 +194,39 @@ class Outcomes:
         return (Ref(node.node_id),)
 
     # Errors
+
+    @contextmanager
+    def unseen(self) -> Iterator[None]:
+        """Errors that are raised in the context, in this thread, are not seen by the body."""
+        self._of_thread.is_unseen = True
+        try:
+            yield
+        finally:
+            self._of_thread.is_unseen = False
+
+    def _report(self, node_id: int) -> None:
+        """The error of a node is raised."""
+        self._reported.add(node_id)
+        if node_id not in self.seen and not getattr(self._of_thread, "is_unseen", False):
+            self.seen.add(node_id)
+            self.num_seen += 1
+
+    def has_failed(self, node_id: int) -> bool:
+        """Whether a node has failed, or cannot run because another one has, with an error that the body has seen.
+
+        A text that contains an unusable value has failed only if the graph cannot compute it.
+        """
+        if node_id in self.seen:
+            return True
+        node = self._nodes.outer[node_id]
+        needed = [node_id]
+        if isinstance(node, Text):
+            needed += self._nodes.needs_of([part.node_id for part in node.parts if isinstance(part, Ref)])
+        for each in needed:
+            outcome = self._driver.outcome(each)
+            if isinstance(outcome, RtlangError) and self._root(each, outcome)[0] in self.seen:
+                return True
+        return False
 
     def note_handled(self, node_id: int) -> None:
         """Text of this node that does not parse is no error of the run, because the program has handled it."""

@@ -42,9 +42,10 @@ class Break:
         return f"{self.location}: needs {self.what} for {self.reason}"
 
 
-class _HasHead(Protocol):
+class _Sequence(Protocol):
     @property
     def head(self) -> int | None: ...
+    def leave_failed(self) -> None: ...
 
 
 class Recording:
@@ -77,7 +78,7 @@ class Recording:
         self.open_starts: Counter[int] = Counter()
         self.ended: set[int] = set()
         self.free_texts: dict[int, Pieces] = {}
-        self.fork_sequences: list[_HasHead] = []
+        self.fork_sequences: list[_Sequence] = []
         self.has_unnamed = False
         self.has_decisions = False
 

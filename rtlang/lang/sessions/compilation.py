@@ -71,6 +71,7 @@ class RunCompilation:
             free=recording.free_texts,
             share_of=self._share_of,
             known=self._known,
+            failed={aliases.get(node_id, node_id) for node_id in recording.outcomes.seen},
         )
         graph, savings = compile_graph(RequestGraph(tuple(nodes), recording.inputs), self._passes, context)
         if recording.has_decisions:

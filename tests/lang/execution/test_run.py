@@ -98,19 +98,21 @@ def test_an_error_that_the_body_handles_is_no_error_of_the_run(target: FakeTarge
     assert result["instead"] == answer("", "instead")
 
 
-def test_going_on_below_a_failed_node_ends_too(target: FakeTarget) -> None:
+def test_the_body_goes_on_from_before_a_failed_node_that_it_has_seen(target: FakeTarget) -> None:
     @rt.program
-    def stubborn(s: Any) -> None:
-        s += rt.gen("x")
+    def stubborn(s: Any) -> str:
+        s += "a"
+        s += "b" + rt.gen("x")
         try:
             str(s["x"])
         except rt.ConstraintError:
-            s += rt.gen("y")
-            str(s["y"])
+            s += "c" + rt.gen("y")
+        return str(s["y"])
 
     target.script = failing("x", rt.ConstraintError("bad"))
-    with pytest.raises(rt.ConstraintError, match="bad"):
-        stubborn.run()
+    result = stubborn.run(runtime=target)
+    assert result.value == result["y"]
+    assert result.text() == f"ac{result.value}"
 
 
 @pytest.mark.parametrize("program", ["plain", "async"])

@@ -52,8 +52,8 @@ def test_an_empty_branch_starts_empty(recording: Recording) -> None:
 
 def test_a_message_is_opened_and_closed(recording: Recording) -> None:
     sequence = NodeSequence(recording)
-    start = sequence.open_role(RoleStart("user"))
-    sequence.close_role(start)
+    sequence.open_role(RoleStart("user"))
+    sequence.close_role()
     assert sequence.parts(None) == [RoleStart("user"), RoleEnd()]
     assert sequence.role is None
 
@@ -61,9 +61,9 @@ def test_a_message_is_opened_and_closed(recording: Recording) -> None:
 def test_a_message_of_side_branches_only_is_taken_back(recording: Recording) -> None:
     sequence = NodeSequence(recording)
     sequence.append(["a"])
-    start = sequence.open_role(RoleStart("assistant"))
+    sequence.open_role(RoleStart("assistant"))
     recording.add_generate(sequence.head, "x", SamplingParams(n=2), TEXT)
     sequence.keep_head()
-    sequence.close_role(start)
+    sequence.close_role()
     assert sequence.parts(None) == ["a"]
     assert sequence.head in recording.branch_points
