@@ -68,7 +68,10 @@ class ScriptedRuntime(ModelFreeRuntime):
         checks: whether answers are compared with constraints and choices, and end before stop strings.
     Attributes:
         requests: the received requests, in order.
+        model_identity: the same for all scripts, so that a recording or a journal goes on with another one.
     """
+
+    model_identity = "scripted"
 
     def __init__(
         self,

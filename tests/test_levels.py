@@ -91,7 +91,7 @@ LEVELS: dict[str, list[str]] = {
     ],
     "rtlang.lang.output_types": [
         "form_values kinds schemas",
-        "value_kinds",
+        "returned_values value_kinds",
         "return_types signatures",
         "tool_calls types",
         "forms",

@@ -141,6 +141,7 @@ class Journal(DefaultWithin):
             self._desk,
             has_budget=options.budget is not None,
             recomputes=self._recomputes,
+            continues=Ability.CONTINUE in abilities_of(target),
         )
         results = run.prepare(graph.nodes)
         if not options.is_open:

@@ -43,6 +43,7 @@ class JournaledRun(ForwardedRun):
         places: of the nodes of this run.
         desk: where people answer questions.
         recomputes: whether nodes that differ from the file are computed; else they are errors.
+        continues: whether the runtime can go on after the tokens of a generation; else it generates its text again.
     """
 
     def __init__(
@@ -54,8 +55,10 @@ class JournaledRun(ForwardedRun):
         *,
         has_budget: bool,
         recomputes: bool,
+        continues: bool = True,
     ) -> None:
         self._file, self._places, self._listener, self._desk = file, places, listener, desk
+        self._continues = continues
         self._has_budget, self._recomputes, self._was_finished = has_budget, recomputes, file.is_finished
         self.is_submitted = threading.Event()
         self._nodes: dict[int, Node] = {}
@@ -113,7 +116,7 @@ class JournaledRun(ForwardedRun):
                 outcome = file.known.get(key)
                 if outcome is not None:
                     known[node_id] = outcome
-                elif place in file.pieces and file.pieces[place][0] == key:
+                elif self._continues and place in file.pieces and file.pieces[place][0] == key:
                     self._pieces[node_id] = placed_deltas(file.pieces[place][1], node_id)
                     for piece in self._pieces[node_id]:
                         ledger.take(piece)
@@ -250,7 +253,7 @@ class JournaledRun(ForwardedRun):
     def _may_go_on(self, node_id: int) -> bool:
         """Whether a generation can go on from its tokens, so that they are worth noting."""
         node = self._node(node_id)
-        return isinstance(node, Generate) and node.params.best_of == 1
+        return self._continues and isinstance(node, Generate) and node.params.best_of == 1
 
     def _node(self, node_id: int) -> Node | None:
         if node_id not in self._by_id:

@@ -24,6 +24,7 @@ from rtlang.lang.lazy_values.operations import Lazy, Operation
 from rtlang.lang.lazy_values.values import Value, lazy_form, operand_of, parts_of, source_of, user_frame, user_location
 from rtlang.lang.output_types.kinds import ANY, INT, STR, Kind, Listed
 from rtlang.lang.output_types.return_types import Reader, return_reader
+from rtlang.lang.output_types.returned_values import plain_of
 from rtlang.lang.output_types.tool_calls import ToolCall, ToolReply, caught, error_text, results_of
 from rtlang.lang.output_types.types import OutputType, reader_of
 from rtlang.lang.partials.shapes import PLAIN
@@ -115,7 +116,9 @@ def _call_tools(calls: Value | ToolCall | ToolReply, state: StateRecord, catches
         arguments = (Const([{"name": each.name, "arguments": each.arguments} for each in named]),)
         policy = policy or strictest(each.function for each in named)
         reader = return_reader(calls.function) if isinstance(calls, ToolCall) else None
-        return _called(state, name, arguments, lambda plain: results_of(calls, catches=catches), kind, policy, reader)
+        return _called(
+            state, name, arguments, lambda plain: plain_of(results_of(calls, catches=catches)), kind, policy, reader
+        )
     parts = parts_of(calls, recording)
     ref = parts[0] if parts is not None and len(parts) == 1 and isinstance(parts[0], Ref) else None
     output_type = None if ref is None or source_of(calls) is not recording else recording.type_of(ref)
@@ -140,7 +143,7 @@ def _call_tools(calls: Value | ToolCall | ToolReply, state: StateRecord, catches
                 raise
             recording.outcomes.note_handled(ref.node_id)
             return error_text(error)
-        return results_of(found, catches=catches)
+        return plain_of(results_of(found, catches=catches))
 
     kind = Listed(ANY) if output_type.calls.are_many else ANY
     functions = output_type.calls.functions

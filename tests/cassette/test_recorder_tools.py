@@ -29,9 +29,7 @@ def path(tmp_path: Path) -> str:
 
 def scripted(answers: dict[str | None, Any], **options: Any) -> ScriptedRuntime:
     """Answers that are functions of the prompt, as those of a model."""
-    runtime = ScriptedRuntime(answers, **options)
-    runtime.model_identity = "scripted"  # type: ignore[attr-defined]
-    return runtime
+    return ScriptedRuntime(answers, **options)
 
 
 def note(text: str) -> str:

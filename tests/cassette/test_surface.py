@@ -19,9 +19,7 @@ def ask(s: rt.State) -> object:
 
 
 def scripted(text: str) -> ScriptedRuntime:
-    runtime = ScriptedRuntime({"x": text})
-    runtime.model_identity = "scripted"  # type: ignore[attr-defined]
-    return runtime
+    return ScriptedRuntime({"x": text})
 
 
 def test_within_the_block_it_is_the_default_runtime(tmp_path: Path) -> None:

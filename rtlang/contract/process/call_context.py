@@ -138,6 +138,11 @@ def current_call() -> CallContext:
     return found
 
 
+def current_call_or_none() -> CallContext | None:
+    """The circumstances of the call that runs in this thread; None if none does."""
+    return _current.get()
+
+
 @contextmanager
 def within_call(context: CallContext | None) -> Iterator[None]:
     """Make a context the current one."""

@@ -6,10 +6,11 @@ import asyncio
 import inspect
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from rtlang.contract.errors import ToolError, TraceError, ValueParseError, described
 from rtlang.contract.process.coroutines import run_coroutine
@@ -23,6 +24,36 @@ class Function:
 
     call: Callable[..., Any]
     signature: Signature
+
+
+class CallRuns(Protocol):
+    """Runs calls as nodes of the graph of a program that runs."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether calls are recorded now; else they run directly."""
+
+    def run(self, call: ToolCall, origin: Origin) -> Any:
+        """See `ToolCall.run`."""
+
+    async def arun(self, call: ToolCall, origin: Origin) -> Any:
+        """See `ToolCall.arun`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a call was read: the program that runs, the path of the generation, and the number among its calls of the same tool."""
+
+    runs: CallRuns
+    path: str
+    number: int = 0
+
+    def place_of(self, name: str) -> tuple[str, str]:
+        """The place and the last segment of the path of the call, whose tool has this name as a segment."""
+        return self.path, f"{name}()" if self.number == 0 else f"{name}()[{self.number}]"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(None), ()  # copies do not belong to the run
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +73,26 @@ class ToolCall:
     arguments: dict[str, Any]
     id: str | None = None
     function: Callable[..., Any] | None = field(default=None, repr=False, compare=False)
+    _origin: Origin | None = field(default=None, repr=False, compare=False)
 
     def run(self) -> Any:
         """Call the function and return its result. A coroutine function is run to its end, in an event loop of its own.
 
+        In the body of a program it is a call of the graph, as `rt.call` makes one, and the body waits for it: a durable run (`rt.journal`)
+        that goes on has the recorded result, and does not call again. The function runs in this thread. It returns plain data (None, bool,
+        int, float, str, lists, dicts), dataclasses, models, or what JSON can write; the result has the annotated return type.
+
         Raises:
-            TraceError: the tool has no function.
+            TraceError: the tool has no function, or a branch or loop of the graph is being recorded.
             ToolError: the function raised an exception, which is the cause; names the tool and the line.
+            CallError: the function returned something that a run cannot keep.
         """
+        if self.function is not None and self._origin is not None and self._origin.runs.is_open:
+            return self._origin.runs.run(self, self._origin)
+        return self.run_here()
+
+    def run_here(self) -> Any:
+        """`run` without a run."""
         function, positional, keywords = self._prepared()
         try:
             if not inspect.iscoroutinefunction(function):
@@ -63,6 +106,12 @@ class ToolCall:
 
         Raises: as `run`.
         """
+        if self.function is not None and self._origin is not None and self._origin.runs.is_open:
+            return await self._origin.runs.arun(self, self._origin)
+        return await self.arun_here()
+
+    async def arun_here(self) -> Any:
+        """`arun` without a run."""
         function, positional, keywords = self._prepared()
         try:
             if inspect.iscoroutinefunction(function):
@@ -92,6 +141,22 @@ class ToolReply:
     content: str = ""
     reasoning: str = ""
     calls: tuple[ToolCall, ...] = ()
+
+
+def with_origin(value: Any, runs: CallRuns, path: str) -> Any:
+    """The calls in a value that was read from the generation at `path`, as calls that know it; other values as they are."""
+    if isinstance(value, ToolCall):
+        return replace(value, _origin=Origin(runs, path))
+    if isinstance(value, ToolReply):
+        return replace(value, calls=tuple(with_origin(list(value.calls), runs, path)))
+    if isinstance(value, list) and value and all(isinstance(each, ToolCall) for each in value):
+        seen: Counter[str] = Counter()
+        found = []
+        for each in value:
+            found.append(replace(each, _origin=Origin(runs, path, seen[each.name])))
+            seen[each.name] += 1
+        return found
+    return value
 
 
 MAX_THREADS = 32
@@ -139,7 +204,7 @@ def results_of(value: ToolCall | ToolReply | list[ToolCall], *, catches: bool) -
 
 def _result(call: ToolCall, catches: bool) -> Any:
     try:
-        return call.run()
+        return call.run_here()
     except ToolError as error:
         if not catches:
             raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from rtlang.contract.errors import RtlangError, TraceError
@@ -11,6 +11,11 @@ from rtlang.contract.service.target import Target
 from rtlang.lang.lazy_values.values import user_location
 
 Outcome = NodeFinished | RtlangError
+
+
+def never() -> bool:
+    """False."""
+    return False
 
 
 class Driver(Protocol):
@@ -39,11 +44,14 @@ class Driver(Protocol):
     def outcome_ids(self) -> Sequence[int]:
         """Ids of the nodes that have ended with an event, under which they ran."""
 
-    def wait(self, node_ids: Sequence[int]) -> None:
-        """Submit recorded nodes and block until all these nodes have an outcome."""
+    def wait(self, node_ids: Sequence[int], or_if: Callable[[], bool] = never) -> None:
+        """Submit recorded nodes and block until all these nodes have an outcome, or until `or_if` is true after a `wake`."""
 
-    async def wait_async(self, node_ids: Sequence[int]) -> None:
+    async def wait_async(self, node_ids: Sequence[int], or_if: Callable[[], bool] = never) -> None:
         """`wait` for coroutines."""
+
+    def wake(self) -> None:
+        """Let all that wait look again. From any thread."""
 
 
 def outcome_at_end(
@@ -100,11 +108,14 @@ class EndedDriver:
     def outcome_ids(self) -> Sequence[int]:
         return tuple(self._outcomes)
 
-    def wait(self, node_ids: Sequence[int]) -> None:
+    def wait(self, node_ids: Sequence[int], or_if: Callable[[], bool] = never) -> None:
         raise AssertionError("every node has an outcome")
 
-    async def wait_async(self, node_ids: Sequence[int]) -> None:
+    async def wait_async(self, node_ids: Sequence[int], or_if: Callable[[], bool] = never) -> None:
         raise AssertionError("every node has an outcome")
+
+    def wake(self) -> None:
+        """See `Driver`. Nothing waits any more."""
 
 
 class AheadOfTime:
@@ -135,8 +146,11 @@ class AheadOfTime:
     def outcome_ids(self) -> Sequence[int]:
         return ()
 
-    def wait(self, node_ids: Sequence[int]) -> None:
+    def wait(self, node_ids: Sequence[int], or_if: Callable[[], bool] = never) -> None:
         raise AssertionError("the recording refuses graph breaks before it waits")
 
-    async def wait_async(self, node_ids: Sequence[int]) -> None:
+    async def wait_async(self, node_ids: Sequence[int], or_if: Callable[[], bool] = never) -> None:
         raise AssertionError("the recording refuses graph breaks before it waits")
+
+    def wake(self) -> None:
+        """Nothing waits."""

@@ -46,6 +46,7 @@ from rtlang.contract.request_graph import (
     parent_of,
 )
 from rtlang.lang.lazy_values.values import user_location
+from rtlang.lang.output_types.tool_calls import CallRuns, with_origin
 from rtlang.lang.partials.shapes import ValueShape
 from rtlang.lang.recordings.control_paths import path_parts
 from rtlang.lang.recordings.driver import Driver
@@ -65,9 +66,9 @@ class Outcomes:
         seen: the nodes with errors that the body has seen, by the ids under which they run; `num_seen` is their number.
     """
 
-    def __init__(self, nodes: RecordedNodes, driver: Driver) -> None:
+    def __init__(self, nodes: RecordedNodes, driver: Driver, runs: CallRuns) -> None:
         self.dropped: set[int] = set()
-        self._nodes, self._driver = nodes, driver
+        self._nodes, self._driver, self._runs = nodes, driver, runs
         self._values: dict[tuple[int, int], Any] = {}
         self.num_seen = 0
         self._reported: set[int] = set()
@@ -135,10 +136,16 @@ class Outcomes:
             text = self.text_of(node_id, choice)
             kind = self._nodes.types[self._nodes.written_id(node_id)]
             try:
-                self._values[key] = kind.read(self._nodes.name_of(node_id), text)
+                found = kind.read(self._nodes.name_of(node_id), text)
+                self._values[key] = found if kind.calls is None else self._with_origin(found, node_id, choice)
             except ValueParseError as error:
                 self._values[key] = error
         return self._values[key]
+
+    def _with_origin(self, value: Any, node_id: int, choice: int) -> Any:
+        path = self._nodes.path_at(node_id)
+        assert path is not None
+        return with_origin(value, self._runs, f"{path}[{choice}]" if choice else path)
 
     def shape_of(self, node_id: int) -> ValueShape | None:
         """The types inside a generation's value; None if its text is not JSON."""

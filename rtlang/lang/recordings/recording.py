@@ -28,6 +28,7 @@ from rtlang.lang.recordings.driver import AheadOfTime, Driver
 from rtlang.lang.recordings.error_places import OptionsOf, at_generation
 from rtlang.lang.recordings.node_outcomes import Outcomes
 from rtlang.lang.recordings.recorded_nodes import Computed, RecordedNodes
+from rtlang.lang.recordings.tool_runs import ToolRuns
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class Recording:
     def __init__(self, driver: Driver, base: SamplingParams | None = None, seed: int | None = None) -> None:
         self.driver, self.base, self._seed = driver, base, seed
         self.nodes = RecordedNodes()
-        self.outcomes = Outcomes(self.nodes, driver)
+        self.outcomes = Outcomes(self.nodes, driver, ToolRuns(self))
         self.breaks: list[Break] = []
         self.branch_points: set[int] = set()
         self.open_starts: Counter[int] = Counter()
@@ -259,6 +260,10 @@ class Recording:
         """See `RecordedNodes.needs_of`."""
         return self.nodes.needs_of(node_ids)
 
+    def plain_value(self, node_id: int) -> Any:
+        """See `Outcomes.plain_value`."""
+        return self.outcomes.plain_value(node_id)
+
     def text_of(self, node_id: int, choice: int) -> str:
         """See `Outcomes.text_of`."""
         return self.outcomes.text_of(node_id, choice)
@@ -290,10 +295,10 @@ class Recording:
         if self.has(node_ids):
             return
         location = user_location()
-        self._check_break(node_ids, location, what, reason)
+        self.check_waiting(node_ids, location, what, reason)
         if self.driver.is_async:
             raise TraceError(f"{reason} needs {what}: write `await` before it in an async program", location)
-        self.breaks.append(Break(location, what, reason))
+        self.note_break(location, what, reason)
         self.driver.wait(node_ids)
 
     async def require_async(self, node_ids: Sequence[int], what: str, location: str) -> None:
@@ -304,13 +309,18 @@ class Recording:
         """
         if self.has(node_ids):
             return
-        self._check_break(node_ids, location, what, "await")
+        self.check_waiting(node_ids, location, what, "await")
         if not self.driver.is_async:
             raise TraceError(f"await needs an `async def` program to get {what}", location)
-        self.breaks.append(Break(location, what, "await"))
+        self.note_break(location, what, "await")
         await self.driver.wait_async(node_ids)
 
-    def _check_break(self, node_ids: Sequence[int], location: str, what: str, reason: str) -> None:
+    def check_waiting(self, node_ids: Sequence[int], location: str, what: str, reason: str) -> None:
+        """Check that the body may wait for nodes.
+
+        Raises:
+            TraceError: the graph is recorded ahead of time, a block is being recorded, or the body has ended.
+        """
         self.nodes.check_outside(node_ids, location)
         if isinstance(self.driver, AheadOfTime):
             self.breaks.append(Break(location, what, reason))
@@ -319,3 +329,7 @@ class Recording:
             )
         if self.is_closed:
             raise TraceError(f"the program ended before {what} was generated", location)
+
+    def note_break(self, location: str, what: str, reason: str) -> None:
+        """Note that the body waits."""
+        self.breaks.append(Break(location, what, reason))

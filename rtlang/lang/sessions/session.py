@@ -33,7 +33,7 @@ from rtlang.contract.process.call_context import CallContext, idempotency_key_of
 from rtlang.contract.request_graph import Generate, Node, Text
 from rtlang.contract.runs.run_options import abilities_of
 from rtlang.contract.service.target import GraphRun, Target
-from rtlang.lang.recordings.driver import EndedDriver, Outcome, outcome_at_end
+from rtlang.lang.recordings.driver import EndedDriver, Outcome, never, outcome_at_end
 from rtlang.lang.recordings.recording import Recording
 from rtlang.lang.sessions.compilation import EventCopies, RunCompilation
 from rtlang.lang.sessions.interruptible_condition import InterruptibleCondition
@@ -152,15 +152,20 @@ class Session:
             return found
         return outcome_at_end(node_id, self.final, self._outcomes, self.recording.outcomes.dropped)
 
-    def wait(self, node_ids: Sequence[int]) -> None:
-        """Submit recorded nodes and block until these nodes have outcomes."""
+    def wait(self, node_ids: Sequence[int], or_if: Callable[[], bool] = never) -> None:
+        """Submit recorded nodes and block until these nodes have outcomes, or until `or_if` is true after a `wake`."""
         self._flush(awaited=node_ids)
-        self._block(lambda: self._have(node_ids))
+        self._block(lambda: self._have(node_ids) or or_if())
 
-    async def wait_async(self, node_ids: Sequence[int]) -> None:
+    async def wait_async(self, node_ids: Sequence[int], or_if: Callable[[], bool] = never) -> None:
         """Like the blocking method, for coroutines."""
         await self._flush_async(awaited=node_ids)
-        await self._sleep(lambda: self._have(node_ids))
+        await self._sleep(lambda: self._have(node_ids) or or_if())
+
+    def wake(self) -> None:
+        """Let all that wait look again. From any thread."""
+        with self._condition.lock:
+            self._condition.notify_all()
 
     def submit(self, node_ids: Sequence[int]) -> None:
         """Submit recorded nodes without waiting; `node_ids` are needed first."""

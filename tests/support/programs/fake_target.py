@@ -24,8 +24,10 @@ from rtlang.contract.errors import (
     EngineDeadError,
     GraphError,
     RtlangError,
+    rebuild,
 )
 from rtlang.contract.events import (
+    CallRequested,
     Completion,
     Event,
     GraphFailed,
@@ -57,6 +59,7 @@ from rtlang.contract.request_graph import (
     name_of,
     parent_of,
 )
+from rtlang.contract.request_graph import Call as HostCall
 from rtlang.contract.runs.run_options import DEFAULT_OPTIONS, Ability, RunOptions
 from rtlang.contract.service.target import Listener
 
@@ -141,6 +144,7 @@ class FakeRun:
         self._sequences: dict[int, str] = {}
         self._texts: dict[int, tuple[Completion, ...]] = {}
         self._values_of: dict[int, Any] = {}
+        self._called: dict[int, HostCall] = {}
         self._errors: dict[int, RtlangError] = {}
         self._usage = Usage()
 
@@ -163,10 +167,23 @@ class FakeRun:
         self._target.post(lambda: self._waiting.update(added), self)
 
     def resolve(self, node_id: int, value: object) -> None:
-        raise NotImplementedError("this target asks for no host calls")
+        self._target.post(lambda: self._answer(node_id, value), self)
 
     def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
-        raise NotImplementedError("this target asks for no host calls")
+        error = rebuild(code, message, dict(facts or {}))
+        self._target.post(lambda: self._answer(node_id, error), self)
+
+    def _answer(self, node_id: int, outcome: object) -> None:
+        """On the target's thread: a host call has its value, or has failed."""
+        node = self._called.pop(node_id, None)
+        if node is None or self.ended.is_set():
+            return
+        if isinstance(outcome, RtlangError):
+            self._fail(node, outcome)
+            return
+        self._values_of[node_id] = outcome
+        self._sequences[node_id] = ""
+        self._emit(NodeFinished(self._graph_id, node_id, node.name, (), Usage(), Timing(), value=outcome))
 
     def grant(self, num_tokens: int) -> None:
         self.num_granted += num_tokens
@@ -226,6 +243,11 @@ class FakeRun:
                 self._fail(node, error)
             else:
                 self._sequences[node.node_id] = ""
+            return
+        if isinstance(node, HostCall):
+            self._called[node.node_id] = node
+            args = tuple(self._operand(arg) for arg in node.args)
+            self._emit(CallRequested(self._graph_id, node.node_id, node.function, args))
             return
         num_choices = node.params.n if isinstance(node, Generate) else 1
         completions = []
