@@ -18,12 +18,19 @@ from torch import Tensor
 
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import Row
+from rtlang_kernels.contract.sampler_settings import GREEDY_TEMPERATURE
 from rtlang_kernels.reference.noise import MASK_64, mix_key, philox
 
 AS_IS = SamplingParams(temperature=1.0)
 """The parameters with which the result is sampled."""
-_COLDEST = 1e-5  # a lower temperature takes the most likely token
 _XTC_STREAM = 0x5854435F6E6F6973  # makes the noise of XTC another one than that of the token
+
+
+def is_truncated(params: SamplingParams) -> bool:
+    """Whether the parameters have a filter of this module; at temperature 0, where one token is certain, none has an effect."""
+    return params.temperature >= float(GREEDY_TEMPERATURE) and bool(
+        params.typical_p < 1 or params.top_n_sigma or params.xtc_probability or params.mirostat or params.dynatemp_range
+    )
 
 
 def truncate(logits: Tensor, row: Row, mask: Tensor | None) -> Tensor:
@@ -78,7 +85,7 @@ def _unpacked(mask: Tensor, vocab_size: int) -> Tensor:
 
 def _temperature(logits: Tensor, params: SamplingParams) -> Tensor | float:
     if not params.dynatemp_range:
-        return max(params.temperature, _COLDEST)
+        return params.temperature
     low = max(0.0, params.temperature - params.dynatemp_range)
     high = params.temperature + params.dynatemp_range
     logprobs = torch.log_softmax(logits, 0)
@@ -86,7 +93,7 @@ def _temperature(logits: Tensor, params: SamplingParams) -> Tensor | float:
     highest = (logits > -torch.inf).sum().clamp(min=2).double().log()
     share = (entropy / highest).clamp(min=0.0)
     temperature: Tensor = low + (high - low) * share**params.dynatemp_exponent
-    return temperature.clamp(min=_COLDEST)
+    return temperature.clamp(min=float(GREEDY_TEMPERATURE))
 
 
 def _deviation(logits: Tensor) -> Tensor:

@@ -10,9 +10,11 @@ from rtlang.contract.params import SamplingParams
 from rtlang.engine.token_rules.filters import filters_of
 from tests.support.engine.fake_runner import FakeTokenizer
 
+TOKENIZER: Any = FakeTokenizer()
+
 
 def made(**options: Any) -> Any:
-    return filters_of(SamplingParams(**options), [100, 101], FakeTokenizer())  # type: ignore[arg-type]
+    return filters_of(SamplingParams(**options), [100, 101], TOKENIZER)
 
 
 def test_ordinary_options_make_no_filters() -> None:
@@ -24,6 +26,7 @@ def test_ordinary_options_make_no_filters() -> None:
 @pytest.mark.parametrize("name", ["typical_p", "top_n_sigma"])
 def test_without_a_temperature_truncation_changes_nothing(name: str) -> None:
     assert made(**{name: 0.5}) is None
+    assert made(**{name: 0.5, "temperature": 1e-6}) is None  # the sampler takes the most likely token
     assert made(**{name: 0.5, "temperature": 0.5}).truncates
 
 
@@ -35,4 +38,5 @@ def test_each_option_makes_its_filter() -> None:
         assert not found.rules
     found = made(bad_words="cat", no_repeat_ngram_size=3, dry_multiplier=0.8)
     assert len(found.rules) == 3
+    assert found.rules[0] is made(bad_words="cat").rules[0], "encoded once"
     assert not found.truncates
