@@ -200,7 +200,8 @@ class ScriptedRuntime(ModelFreeRuntime):
         text, reason, match = str(answer), FinishReason.LENGTH if isinstance(answer, Cut) else FinishReason.STOP, None
         if self._checks:
             if node.constraint is not None:
-                refusal = allows(node.constraint, answer)
+                keeps_invalid = isinstance(node, Generate) and node.params.keeps_invalid
+                refusal = allows(node.constraint, answer, has_checks=not keeps_invalid)
                 if refusal is not None:
                     raise InvalidValueError(answer, f"the constraint of {node.name!r} does not allow it: {refusal}", 1)
             text, match = stopped_text(text, node.params, node.constraint)

@@ -142,6 +142,8 @@ class SamplingParams:
             empty if the prompt has begun the thought. A constraint must allow the thought; `reserved_tokens` of `max_tokens` are
             kept for the text after it. Without a constraint that text is free, and only `max_thought_tokens` limits a thought.
         max_thought_tokens: maximum number of tokens of the thought, its marks not counted; then the mark that ends it is forced.
+        keeps_invalid: a value that is invalid in all attempts is the completion, for a program that checks it itself; otherwise the
+            generation fails.
         shows_special: special tokens stand in the text under their names, as they always do in constrained text.
     """
 
@@ -193,6 +195,7 @@ class SamplingParams:
     thought_marks: tuple[str, ...] = ()
     max_thought_tokens: int | None = None
     shows_special: bool = False
+    keeps_invalid: bool = False
 
     if TYPE_CHECKING:  # the forms in which options are accepted, for type checkers
 
@@ -246,6 +249,7 @@ class SamplingParams:
             thought_marks: Iterable[str] = (),
             max_thought_tokens: int | None = None,
             shows_special: bool = False,
+            keeps_invalid: bool = False,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -306,7 +310,15 @@ class SamplingParams:
             _check_int("max_thought_tokens", self.max_thought_tokens, 0, MAX_MAX_TOKENS)
             if not self.thought_marks:
                 raise ParameterError("max_thought_tokens", self.max_thought_tokens, "allowed only with thought_marks")
-        for name in ("ignore_eos", "include_stop_str_in_output", "token_healing", "distortion", "shows_special"):
+        flags = (
+            "ignore_eos",
+            "include_stop_str_in_output",
+            "token_healing",
+            "distortion",
+            "shows_special",
+            "keeps_invalid",
+        )
+        for name in flags:
             if not isinstance(getattr(self, name), bool):
                 raise ParameterError(name, getattr(self, name), "expected true or false")
 

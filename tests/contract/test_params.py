@@ -110,6 +110,7 @@ REFUSED: list[tuple[str, Any]] = [
     ("max_thought_tokens", 3),  # without marks
     ("max_thought_tokens", -1),
     ("shows_special", 1),
+    ("keeps_invalid", 1),
 ]
 
 

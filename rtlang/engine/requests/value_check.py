@@ -2,9 +2,9 @@
 
 A schema may have keywords that its masks do not enforce (its `Report` lists them). It may be the schema of the whole text, or of a part,
 such as the arguments of a tool call. Finished texts are validated on a separate thread with a time limit. An invalid one is generated again
-up to `max_retries` times, after which the request ends with InvalidValueError. Text that may still be replaced is not streamed: only the
-text before the first checked part is passed on as it comes, and later attempts continue after it. Everything except the check itself
-runs on the engine thread.
+up to `max_retries` times, after which the request ends with InvalidValueError, or with the invalid text (`keeps_invalid`). Text that may
+still be replaced is not streamed: only the text before the first checked part is passed on as it comes, and later attempts continue after
+it. Everything except the check itself runs on the engine thread.
 """
 
 from __future__ import annotations
@@ -128,14 +128,15 @@ class _Generation:
     def _on_answer(self, answer: str | RtlangError | None) -> None:
         last = self._held[-1]
         held, self._held = self._held, []
-        if answer is None:
+        is_last = self._num_attempts > self._spec.params.max_retries
+        if answer is None or (isinstance(answer, str) and is_last and self._spec.params.keeps_invalid):
             token_ids: Sequence[int] = [token_id for each in held for token_id in each.token_ids]
             logprobs = [logprob for each in held for logprob in each.logprobs]
             text = "".join(each.text for each in held)
             self._spec.listener(replace(last, text=text, token_ids=token_ids, logprobs=logprobs))
         elif not self._is_wanted():
             return
-        elif isinstance(answer, str) and self._num_attempts <= self._spec.params.max_retries:
+        elif isinstance(answer, str) and not is_last:
             try:
                 self.begin()
             except RtlangError as error:

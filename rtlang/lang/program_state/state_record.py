@@ -212,7 +212,8 @@ class StateRecord:
 
     def _record_checked(self, gen: exprs.Gen, key: str | None, params: SamplingParams, path: str, number: int) -> int:
         """Record completion `number` of a generation with checks; returns the node that stands for its value."""
-        recording, alone = self.recording, _completion(params, number)
+        recording = self.recording
+        alone = replace(_completion(params, number), keeps_invalid=True)
         name = self._graph_name(key)
         if name is None:
             recording.has_unnamed = True

@@ -45,9 +45,11 @@ def shortest_text(constraint: Constraint) -> str:
     return text
 
 
-def allows(constraint: Constraint, text: str) -> str | None:
+def allows(constraint: Constraint, text: str, *, has_checks: bool = True) -> str | None:
     """Why a constraint does not allow a text; None if it does.
 
+    Args:
+        has_checks: whether keywords count that masks do not enforce.
     Raises:
         ConstraintError: the constraint cannot be compiled.
     """
@@ -59,7 +61,7 @@ def allows(constraint: Constraint, text: str) -> str | None:
             return f"after {data[:at].decode('utf-8', 'ignore')[-40:]!r} follows {data[at:].decode('utf-8', 'ignore')[:20]!r}"
     if not matcher.is_accepting:
         return f"the text ends too early, after {text[-40:]!r}"
-    return _violation(grammar, text)
+    return _violation(grammar, text) if has_checks else None
 
 
 def stopped_text(text: str, params: SamplingParams, constraint: Constraint | None) -> tuple[str, str | None]:

@@ -128,6 +128,15 @@ def test_a_value_that_stays_invalid_ends_in_an_error_that_says_why(max_retries: 
     assert len(bench.told) == (2 if max_retries == 0 else 1)  # without retries the text is shown as it comes
 
 
+@pytest.mark.parametrize("max_retries", [0, 2])
+def test_the_last_invalid_value_can_be_kept(max_retries: int) -> None:
+    bench = Bench(UNIQUE, [f"[{number}, {number}]" for number in range(3)])
+    bench.run(max_retries=max_retries, keeps_invalid=True)
+    assert "".join(text for text, _ in bench.told) == f"[{max_retries}, {max_retries}]"
+    assert bench.told[-1][1] is FinishReason.STOP
+    assert len(bench.started) == max_retries + 1
+
+
 def test_text_before_a_checked_part_is_streamed_and_later_attempts_go_on_behind_it() -> None:
     bench = Bench(TAGGED, ["hello <a>[1,1]</a> you", ">[2,2]</a>", ">[1,2]</a>."], num_pieces=11)
     bench.run()

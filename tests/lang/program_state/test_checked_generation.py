@@ -147,6 +147,18 @@ def test_an_error_of_the_engine_is_not_repaired(serve: Local) -> None:
         result.meta("inv")
 
 
+def test_keywords_that_masks_do_not_enforce_are_repaired(serve: Local) -> None:
+    @rt.program
+    def write(s: rt.State) -> Any:
+        s += rt.gen("x", schema={"type": "array", "items": {"type": "integer"}, "uniqueItems": True}, repair=1)
+        return s["x"]
+
+    runtime, script = serve({"x": ["[1,1]", "[1,2]"]})
+    result = write.run(runtime=runtime)
+    assert result.value == [1, 2]
+    assert "two elements are equal" in script.prompts("x")[1]
+
+
 def test_a_check_that_fails_to_decide_ends_the_generation(serve: Local) -> None:
     runtime, _ = serve({"inv": GOOD, "y": "end"})
     result = asked(check=lambda value: 3, repair=1).run(runtime=runtime, on_error="result")
