@@ -16,6 +16,8 @@ from rtlang.contract.events import Completion, Event, GraphFailed, NodeFinished
 from rtlang.contract.params import Constraint, ConstraintKind
 from rtlang.contract.request_graph import Generate, RequestGraph, Text
 from rtlang.contract.runs.run_options import RunOptions
+from rtlang.engine import engine, preparation
+from rtlang.engine.constraints import session
 from tests.support.long_tests import sized
 
 GRAMMAR = """start: item (", " item)*
@@ -80,10 +82,17 @@ def best_text(s: rt.State, text: str, options: dict[str, Any]) -> None:
     s += text + rt.best_of(6, rt.gen("x", **options))
 
 
-@pytest.fixture(scope="module", params=["on", "off"])
+@pytest.fixture(scope="module", params=["drafts", "no drafts", "late tokens", "slow masks"])
 def runtime(request: Any) -> Iterator[rt.Runtime]:
-    with rt.Runtime("rtlang:tiny", speculation=request.param) as made:
-        yield made
+    """With all tokens accepted, or all masks filled, on other threads in the last two."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "late tokens":
+            patch.setattr(engine, "MAX_WORK", 0)
+            patch.setattr(preparation, "MAX_WORK", 0)
+        if request.param == "slow masks":
+            patch.setattr(session, "SLOW_FILL_S", -1.0)
+        with rt.Runtime("rtlang:tiny", speculation="on" if request.param == "drafts" else "off") as made:
+            yield made
 
 
 @pytest.mark.parametrize("name", sorted(CONSTRAINTS))
