@@ -40,7 +40,7 @@ def test_plain_data_gives_the_same_graph() -> None:
         ({"messages": [{"content": "x"}]}, "messages.role"),
         ({"messages": [{"role": 3, "content": "x"}]}, "messages.role"),
         ({"prompt": "x", "params": []}, "params"),
-        ({"prompt": "x", "params": {"max_tokens": 0}}, "params.max_tokens"),
+        ({"prompt": "x", "params": {"max_tokens": -1}}, "params.max_tokens"),
         ({"prompt": "x", "params": {"heat": 1}}, "params.heat"),
         ({"prompt": "x", "constraint": {"kind": "magic", "source": ""}}, "constraint.kind"),
         ({"prompt": "x", "constraint": 3}, "constraint"),
