@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 import re
+from typing import Any
 
 import pytest
 
 from rtlang.contract.params import SamplingParams
 from rtlang.engine.constraints.stop_search import compile_stop_patterns
 from rtlang.engine.requests.detokenizer import IncrementalDetokenizer, longest_token_prefix
+from rtlang.model.text.tokenizer import IncrementalDecoder
 from tests.support.engine.fake_runner import FakeTokenizer
 from tests.support.long_tests import sized
 
@@ -123,3 +125,33 @@ def test_longest_token_prefix_ends_on_whole_characters() -> None:
     assert longest_token_prefix(TOKENIZER.token_bytes, tokens, "aé") == 3
     assert longest_token_prefix(TOKENIZER.token_bytes, tokens, "aéx") == 3
     assert longest_token_prefix(TOKENIZER.token_bytes, [259 - 1, *tokens], "\ufffda") in (0, 1, 2)
+
+
+class NamingTokenizer(FakeTokenizer):
+    """Shows the start token as `<s>` where special tokens are shown."""
+
+    def named_bytes(self, token_id: int) -> bytes:
+        return b"<s>" if token_id == 1 else self.token_bytes(token_id)
+
+    def decoder(self, *, shows_special: bool = False) -> Any:
+        table = map(self.named_bytes if shows_special else self.token_bytes, range(self.vocab_size))
+        return IncrementalDecoder(tuple(table))
+
+
+@pytest.mark.parametrize("shows_special", [False, True])
+@pytest.mark.parametrize("includes", [False, True])
+def test_a_cut_keeps_special_tokens_before_it(shows_special: bool, includes: bool) -> None:
+    tokenizer: Any = NamingTokenizer()
+    params = SamplingParams(stop=(",c",), include_stop_str_in_output=includes)
+    output = IncrementalDetokenizer(tokenizer, params, shows_special=shows_special)
+    tokens = [*TOKENIZER.encode("é", is_start=False), 1, *TOKENIZER.encode("ab,cd", is_start=False)]
+    shown, stop = "", None
+    for token_id in tokens:
+        piece, stop = output.push(token_id, may_stop=True)
+        shown += piece
+        if stop is not None:
+            break
+    name = "<s>" if shows_special else ""
+    assert stop is not None
+    assert shown == output.text == f"é{name}ab" + (",c" if includes else "")
+    assert output.token_ids == tokens[: 7 if includes else 5]
