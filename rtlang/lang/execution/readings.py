@@ -5,7 +5,8 @@ A state of the program (the main one, or a fork) has variables by name, generati
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,14 +16,17 @@ from rtlang.contract.errors import TraceError
 from rtlang.contract.events import NodeFinished
 from rtlang.contract.graph.node_paths import first_of
 from rtlang.contract.pictures.run_record import RunRecord
-from rtlang.contract.request_graph import Generate, Node, Part, Ref, Text, TokenIds, choices_of, name_of
+from rtlang.contract.request_graph import Generate, Node, Part, Ref, Text, TokenIds, choices_of, name_of, parent_of
 from rtlang.lang.execution.histories import history_of
 from rtlang.lang.program_state.forcing import deep_real
-from rtlang.lang.program_state.history import History
+from rtlang.lang.program_state.history import History, without_open_message
 from rtlang.lang.program_state.state_record import StateRecord
 from rtlang.lang.program_state.variables import Reading, Variable, generated, messages_of, view, without_cancelled
 from rtlang.lang.sessions.session import Session
 from rtlang.lang.views.run_records import record_of
+
+_MAX_HISTORIES = 256
+"""States of a snapshot from which another run goes on with the same tokens; from the others it goes on with the text."""
 
 
 class StateReadings(Protocol):
@@ -75,16 +79,19 @@ class RunReadings:
 
     def __init__(self, session: Session, state: StateRecord) -> None:
         self._session, self._state, self._recording = session, state, session.recording
-        self.forks: tuple[tuple[StateReadings, ...], ...] = tuple(
-            tuple(RunReadings(session, each) for each in forks) for forks in state.forks
-        )
+
+    @property
+    def forks(self) -> tuple[tuple[RunReadings, ...], ...]:
+        return tuple(tuple(RunReadings(self._session, each) for each in forks) for forks in self._state.forks)
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self._state.visible())
 
     def read(self, key: str | int, which: Reading) -> Any:
-        variable = self._at(key) if isinstance(key, int) else self._variable(key)
+        return self._read(self._at(key) if isinstance(key, int) else self._variable(key), key, which)
+
+    def _read(self, variable: Variable, key: str | int, which: Reading) -> Any:
         found = deep_real(view(variable, which, str(key)))
         return without_cancelled(variable, found) if which == "value" and self._recording.has_decisions else found
 
@@ -110,19 +117,23 @@ class RunReadings:
     def saved(self) -> SavedReadings:
         if self._session.final is None:
             raise TraceError("the program is still running; its result can be copied and pickled once it has ended")
-        keys = (*self.names, *range(len(self._generations())))
-        return SavedReadings(
-            self.names,
-            {(key, which): _saved(partial(self.read, key, which)) for key in keys for which in get_args(Reading)},
-            {
-                name: [_saved(partial(view, each, "value", name)) for each in self._state.replaced[name]]
-                for name in self._state.replaced
-            },
-            self.messages(),
-            self.whole_text(),
-            tuple(tuple(each.saved() for each in forks) for forks in self.forks),
-            self.history().saved(),
-        )
+        states: list[SavedState] = []
+        nodes: dict[int, SavedNode] = {}
+        todo: deque[RunReadings] = deque([self])
+        num_states = 1
+        while todo:  # forks may be nested deeper than Python calls
+            each = todo.popleft()
+            forks = each.forks
+            todo.extend(fork for call in forks for fork in call)
+            numbers = []
+            for call in forks:
+                numbers.append(tuple(range(num_states, num_states + len(call))))
+                num_states += len(call)
+            state = each._saved_state(tuple(numbers), nodes)
+            if len(states) < _MAX_HISTORIES:
+                state = replace(state, sequence=each.history().saved())
+            states.append(state)
+        return SavedReadings(tuple(states), nodes, 0)
 
     def history(self) -> History:
         """See `StateReadings`."""
@@ -132,15 +143,42 @@ class RunReadings:
         """See `StateReadings`."""
         return record_of(self._session)
 
+    def _saved_state(self, forks: tuple[tuple[int, ...], ...], nodes: dict[int, SavedNode]) -> SavedState:
+        """Add the nodes of the sequence that are not among `nodes` yet: those that forks share are saved once."""
+        variables: dict[str | int, Variable] = {name: self._variable(name) for name in self.names}
+        variables.update(enumerate(self._generations()))
+        readings = {
+            (key, which): _saved(partial(self._read, variable, key, which))
+            for key, variable in variables.items()
+            for which in get_args(Reading)
+        }
+        head = node_id = self._state.sequence.head
+        while node_id is not None and node_id not in nodes:
+            node = self._recording.nodes.outer[node_id]
+            kept, is_whole = self._known(self._state.sequence.parts_of(node))
+            text_of = self._recording.text_of
+            parts = tuple(text_of(part.node_id, part.choice) if isinstance(part, Ref) else part for part in kept)
+            nodes[node_id] = SavedNode(parent_of(node), parts, is_whole)
+            node_id = parent_of(node)
+        replaced = {
+            name: [_saved(partial(view, each, "value", name)) for each in earlier]
+            for name, earlier in self._state.replaced.items()
+        }
+        return SavedState(self.names, readings, replaced, head, forks)
+
     def _parts(self) -> list[Part]:
+        return self._known(self._state.sequence.parts(None))[0]
+
+    def _known(self, parts: Sequence[Part]) -> tuple[list[Part], bool]:
+        """The parts up to the first missing text, and whether these are all."""
         kept: list[Part] = []
-        for part in self._state.sequence.parts(None):
+        for part in parts:
             if isinstance(part, Ref):
                 needs = self._recording.needs_of((part.node_id,))
                 if not all(isinstance(self._recording.driver.outcome(each), NodeFinished) for each in needs):
-                    break
+                    return kept, False
             kept.append(part)
-        return kept
+        return kept, True
 
     def _variable(self, name: str) -> Variable:
         found = self._state.visible()
@@ -223,45 +261,95 @@ class _Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class SavedReadings:
-    """The data of a snapshot; see `StateReadings`."""
+class SavedNode:
+    """The parts that a node adds to its sequence, with texts in the place of references, and whether none is missing."""
+
+    parent: int | None
+    parts: tuple[Part, ...]
+    is_whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SavedState:
+    """The data of one state of a snapshot: the last node of its sequence, and the numbers of the states of its forks.
+
+    Deeply nested states can be pickled, because none holds another.
+    """
 
     names: tuple[str, ...]
     readings: dict[tuple[str | int, Reading], Any]
     replaced: dict[str, list[Any]]
-    chat: list[dict[str, str]]
-    text: str
-    forks: tuple[tuple[SavedReadings, ...], ...]
-    sequence: History
+    head: int | None
+    forks: tuple[tuple[int, ...], ...]
+    sequence: History | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SavedReadings:
+    """One of the states of a snapshot; see `StateReadings`."""
+
+    states: tuple[SavedState, ...]
+    nodes: dict[int, SavedNode]
+    number: int
     run: RunRecord | None = None
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.states[self.number].names
+
+    @property
+    def forks(self) -> tuple[tuple[SavedReadings, ...], ...]:
+        calls = self.states[self.number].forks
+        return tuple(tuple(SavedReadings(self.states, self.nodes, number) for number in call) for call in calls)
+
     def read(self, key: str | int, which: Reading) -> Any:
-        num_generations = sum(isinstance(key, int) and kind == "value" for key, kind in self.readings)
+        readings = self.states[self.number].readings
+        num_generations = sum(isinstance(key, int) and kind == "value" for key, kind in readings)
         if isinstance(key, int):
             if not -num_generations <= key < num_generations:
                 raise _out_of_range(key, num_generations)
             key %= num_generations
         elif key not in self.names:
             raise _unknown(key, self.names)
-        return _restored(self.readings[key, which])
+        return _restored(readings[key, which])
 
     def read_all(self, name: str) -> list[Any]:
-        return [*map(_restored, self.replaced.get(name, ())), self.read(name, "value")]
-
-    def whole_text(self) -> str:
-        return self.text
-
-    def messages(self) -> list[dict[str, str]]:
-        return [dict(message) for message in self.chat]
+        return [*map(_restored, self.states[self.number].replaced.get(name, ())), self.read(name, "value")]
 
     def history(self) -> History:
-        return self.sequence
+        found = self.states[self.number].sequence
+        return History(without_open_message([tuple(self._parts())])) if found is None else found
+
+    def whole_text(self) -> str:
+        return "".join(
+            part if isinstance(part, str) else part.text for part in self._parts() if isinstance(part, (str, TokenIds))
+        )
+
+    def messages(self) -> list[dict[str, str]]:
+        return messages_of(self._parts(), _no_text)
+
+    def _parts(self) -> list[Part]:
+        found: list[SavedNode] = []
+        node_id = self.states[self.number].head
+        while node_id is not None:
+            found.append(self.nodes[node_id])
+            node_id = found[-1].parent
+        parts: list[Part] = []
+        for node in reversed(found):
+            parts.extend(node.parts)
+            if not node.is_whole:
+                break
+        return parts
 
     def record(self) -> RunRecord:
         return RunRecord() if self.run is None else self.run
 
     def saved(self) -> SavedReadings:
         return self
+
+
+def _no_text(node_id: int, choice: int) -> str:
+    raise AssertionError("a snapshot has texts in the place of references")
 
 
 def _restored(found: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from rtlang.compiler.context import Pieces
 from rtlang.contract.errors import TraceError
-from rtlang.contract.request_graph import Part, RoleEnd, RoleStart, Text, parent_of
+from rtlang.contract.request_graph import Node, Part, RoleEnd, RoleStart, Text, parent_of
 from rtlang.lang.lazy_values.values import user_location
 from rtlang.lang.recordings.recording import Recording
 
@@ -274,6 +274,10 @@ class NodeSequence:
             node = self._recording.nodes.outer[node_id]
             if settles and free_texts:
                 free_texts.pop(node_id, None)
-            found.append(node.parts if isinstance(node, Text) else self._recording.outcomes.parts_of(node))
+            found.append(self.parts_of(node))
             node_id = parent_of(node)
         return [part for parts in reversed(found) for part in parts]
+
+    def parts_of(self, node: Node) -> tuple[Part, ...]:
+        """The parts that a node adds to the sequence."""
+        return node.parts if isinstance(node, Text) else self._recording.outcomes.parts_of(node)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from typing import Any
 
 import pytest
 
 import rtlang as rt
+from rtlang.testing import ScriptedRuntime
 from tests.support.programs.fake_target import FakeTarget, by_name
 
 TEXTS: dict[str, Any] = {"a": "1", "many": ["x", "y"], "tip": "t", "deep": "d", "inner.tip": "t", "inner.deep": "d"}
@@ -121,3 +123,26 @@ def test_a_text_ends_before_a_missing_one_and_errors_are_raised_by_position(targ
         assert found[0] == "fine"
         with pytest.raises(rt.RequestError, match="broken"):
             found[1]
+
+
+def test_a_chain_of_thousands_of_forks_has_a_result_and_a_snapshot() -> None:
+    depth = 4000
+
+    @rt.program
+    def chain(s: Any) -> Any:
+        for turn in range(depth):
+            (s,) = s.fork(1)
+            s += f"{turn} " + rt.gen("x", max_tokens=2)
+        return s.text()
+
+    with ScriptedRuntime(default="ab") as runtime:
+        result = chain.run(runtime=runtime, on_error="result")
+    text = "".join(f"{turn} ab" for turn in range(depth))
+    assert (result.error, result.value) == (None, text)
+    for read in (result, pickle.loads(pickle.dumps(result)), copy.copy(result)):
+        at: Any = read
+        for _ in range(depth):
+            ((at,),) = at.forks
+        assert (at["x"], at[0], at.text(), at.forks) == ("ab", "ab", text, ())
+        assert len(read["x"]) == depth
+        assert text[-5:] in read.to_html()
