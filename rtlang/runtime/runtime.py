@@ -125,6 +125,9 @@ class Runtime:
         self._work: FairExecutor | None = None
         self._share = InterpreterShare(lambda: self._loop is not None and self._loop.is_computing)
         self._loop: EngineLoop | None = None
+        self._interrupted: EngineLoop | None = (
+            None  # whose start was interrupted; it ends once its engine is made, see `_end`
+        )
         self._engine: Engine | None = None  # for the engine thread
         self._lock = threading.Lock()
         self._is_closed = self._is_broken = False
@@ -133,8 +136,7 @@ class Runtime:
         self._graphs: dict[int, GraphRun] = {}  # engine thread only
         self._identity: str | None = None
         self._text_service: TokenizerTextService | None = None
-        self._admission = Admission(self.config.max_waiting)
-        self._telemetry = Telemetry(self.metrics)
+        self._admission, self._telemetry = Admission(self.config.max_waiting), Telemetry(self.metrics)
         self._spans = runtime_spans(self.config.model)
         self.stall_listeners: list[Callable[[Stall], None]] = []
         self._snapshots = SnapshotTaker(self.config.model_name, self._decode)
@@ -156,7 +158,8 @@ class Runtime:
 
         Raises:
             ModelLoadError, ConfigError: the model cannot be loaded with these settings.
-            EngineDeadError: the runtime was closed, was interrupted while starting, or belongs to the parent of this forked process.
+            EngineDeadError: the runtime was closed, or belongs to the parent of this forked process.
+            KeyboardInterrupt: the caller was interrupted. The next start goes on waiting for the model, if it is still being loaded.
         """
         self._fork_guard.check()
         with self._lock:
@@ -164,24 +167,18 @@ class Runtime:
                 raise EngineDeadError(_CLOSED)
             if self._loop is None:
                 precompile.start_background_compile(self.config)
-                loop = EngineLoop(
-                    self._make_engine,
-                    self._break,
-                    self._end,
-                    on_step=self._after_step,
-                    watch=self._watch,
-                    idle_actions=idle_actions(self.config),
-                    on_stall=self._on_stall,
-                )
+                loop = self._interrupted
+                if loop is None or not loop.resume():
+                    loop = self._new_loop()
                 try:
                     with loading():
                         loop.start()
                     self._fork_guard.begin()
                 except BaseException as error:
-                    self._is_closed = not isinstance(error, Exception)  # interrupted: see `_end`
+                    self._interrupted = None if isinstance(error, Exception) else loop
                     loop.leave()
                     raise
-                self._loop = loop
+                self._loop, self._interrupted = loop, None
                 _started.add(self)
         return self
 
@@ -322,9 +319,8 @@ class Runtime:
         """Counters and gauges of the engine. Read without a lock: values may come from different steps."""
         engine = self._running_loop().engine
         assert self._runner is not None
-        return counters(engine, self._runner) | counters_of_graphs(
-            [run.work_ahead for run in list(self._graphs.values())]
-        )
+        ahead = [run.work_ahead for run in list(self._graphs.values())]
+        return counters(engine, self._runner) | counters_of_graphs(ahead)
 
     def snapshot(self, *, after_step: int = 0) -> EngineSnapshot | None:
         """The state of the engine, after its current step; None before the model is loaded. Callable from any thread.
@@ -418,6 +414,11 @@ class Runtime:
                 runner.close()
         except RuntimeError:  # a failed device raises on every call
             logger.exception("freeing the device memory failed")
+
+    def _new_loop(self) -> EngineLoop:
+        idle = idle_actions(self.config)
+        events: dict[str, Any] = {"on_step": self._after_step, "on_stall": self._on_stall}
+        return EngineLoop(self._make_engine, self._break, self._end, watch=self._watch, idle_actions=idle, **events)
 
     # -- engine thread
 
@@ -541,7 +542,7 @@ class Runtime:
         if self._engine is not None:
             self._engine.close()
             self._engine = None
-        if self._is_closed and self._loop is None:
+        if self._loop is None:
             self._free()  # interrupted while starting: nothing else frees it
 
     # -- any thread

@@ -291,32 +291,67 @@ def test_in_a_fork_a_runtime_says_that_it_does_not_run_there(runner: list[SlowRu
         assert isinstance(listener.last(), GraphFinished)
 
 
-def test_an_interrupt_while_a_runtime_starts_ends_its_thread_and_closes_it(
+def interrupted_start(self: EngineLoop) -> None:
+    if self._thread.ident is None:
+        self._thread.start()
+    raise KeyboardInterrupt  # while it waits for the engine
+
+
+def test_an_interrupt_while_a_runtime_starts_ends_its_thread(
     runner: list[SlowRunner], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, others = (sys.getswitchinterval(), gc.get_threshold()), engine_threads()
     gate = threading.Event()
     monkeypatch.setattr(SlowRunner, "load", lambda self: gate.wait(LIMIT_S))
-
-    def start(self: EngineLoop) -> None:
-        self._thread.start()
-        raise KeyboardInterrupt  # while it waits for the engine
-
     runtime = Runtime(page_size=4)
     with monkeypatch.context() as patch:
-        patch.setattr(EngineLoop, "start", start)
+        patch.setattr(EngineLoop, "start", interrupted_start)
         with pytest.raises(KeyboardInterrupt), runtime:
             pytest.fail("it cannot have started")
     (thread,) = engine_threads() - others
-    assert not runtime.is_alive
+    runtime.close()
     with pytest.raises(EngineDeadError, match="closed"):
         runtime.start()
-    runtime.close()
     gate.set()
     thread.join(LIMIT_S)
     assert not thread.is_alive()
     assert runtime._runner is None
     assert (sys.getswitchinterval(), gc.get_threshold()) == before
+
+
+@pytest.mark.parametrize("has_loaded", [False, True])
+@pytest.mark.parametrize("interrupts", [1, 3])
+def test_a_runtime_whose_start_was_interrupted_starts_again(
+    has_loaded: bool, interrupts: int, runner: list[SlowRunner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model that is still being loaded is used; one whose thread has ended is loaded again."""
+    others = engine_threads()
+    gate = threading.Event()
+    load = SlowRunner.load
+
+    def slow_load(self: SlowRunner) -> None:
+        assert gate.wait(LIMIT_S)
+        load(self)
+
+    monkeypatch.setattr(SlowRunner, "load", slow_load)
+    runtime = Runtime(page_size=4)
+    with monkeypatch.context() as patch:
+        patch.setattr(EngineLoop, "start", interrupted_start)
+        for _ in range(interrupts):
+            with pytest.raises(KeyboardInterrupt):
+                runtime.submit(graph(), Listener())
+    assert runtime.is_alive
+    (thread,) = engine_threads() - others
+    gate.set()
+    if has_loaded:
+        thread.join(LIMIT_S)
+        assert runtime._runner is None  # nobody has waited for it
+    with runtime:
+        runtime.submit(graph(), listener := Listener())
+        assert isinstance(listener.last(), GraphFinished)
+        assert len(runner) >= 1 + has_loaded
+    assert not engine_threads() - others
+    assert runtime._runner is None
 
 
 def test_an_interrupt_once_the_model_is_there_frees_it(
@@ -328,16 +363,19 @@ def test_an_interrupt_once_the_model_is_there_frees_it(
         raise KeyboardInterrupt  # while garbage is collected, say
 
     runtime = Runtime(page_size=4)
-    monkeypatch.setattr(ForkGuard, "begin", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        runtime.start()
+    with monkeypatch.context() as patch:
+        patch.setattr(ForkGuard, "begin", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            runtime.start()
     for thread in engine_threads() - others:
         thread.join(LIMIT_S)
         assert not thread.is_alive()
     assert runner
     assert runtime._runner is None
-    assert not runtime.is_alive
-    runtime.close()
+    assert (sys.getswitchinterval(), gc.get_threshold()) == before
+    with runtime:
+        runtime.submit(graph(), listener := Listener())
+        assert isinstance(listener.last(), GraphFinished)
     assert (sys.getswitchinterval(), gc.get_threshold()) == before
 
 

@@ -99,7 +99,7 @@ class EngineLoop:
         self._timers: list[tuple[float, int, Timer]] = []
         self._num_timers = self._num_cancelled = 0
         self._condition = threading.Condition()
-        self._is_stopping = False
+        self._is_stopping = self._is_ending = False
         self._cause: BaseException | None = None
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._main, name="rtlang-engine", daemon=True)
@@ -123,12 +123,13 @@ class EngineLoop:
         return threading.current_thread() is self._thread
 
     def start(self) -> None:
-        """Start the thread and wait until the engine is ready.
+        """Start the thread, unless it was started, and wait until the engine is ready.
 
         Raises:
             Any exception raised by `make_engine`.
         """
-        self._thread.start()
+        if self._thread.ident is None:
+            self._thread.start()
         self._started.wait()
         if self._engine is None and self._cause is not None:
             raise self._cause
@@ -214,6 +215,15 @@ class EngineLoop:
             self._is_stopping = True
             self._condition.notify()
 
+    def resume(self) -> bool:
+        """Take `leave` back, so that `start` waits again for an engine that is being made. Returns False once the thread has ended."""
+        with self._condition:
+            if self._thread.is_alive() and not self._is_ending and self._cause is None:
+                self._is_stopping = False
+                return True
+        self.stop()
+        return False
+
     def stop(self) -> None:
         """End the thread after the queued commands, and wait for it. Idempotent."""
         self.leave()
@@ -285,7 +295,7 @@ class EngineLoop:
                 work.rest()
                 self._condition.wait(timeout)
             self._is_woken = False
-            is_stopping = self._is_stopping
+            is_stopping = self._is_ending = self._is_stopping
         work.begin_turn()
         self.turn.begin()
         self._run_put_off()
