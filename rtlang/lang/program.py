@@ -6,10 +6,12 @@ recorded as a graph ahead of time, or called inside another program.
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import os
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from pickle import PicklingError
 from typing import TYPE_CHECKING, Any, Generic, Never, Self, Unpack, overload
 
 from rtlang.compiler.context import Context
@@ -29,6 +31,7 @@ from rtlang.lang.lazy_values.identity_tests import check_tests
 from rtlang.lang.lazy_values.static_types import P, R_co
 from rtlang.lang.lazy_values.values import user_frame, user_location
 from rtlang.lang.program_state.body import Body, current_state
+from rtlang.lang.program_state.references import FunctionReference, is_by_value, reference_to
 from rtlang.lang.program_state.state import State, record_of
 from rtlang.lang.program_state.state_record import StateRecord
 from rtlang.lang.recordings.driver import AheadOfTime
@@ -364,6 +367,36 @@ class Program(Generic[P, R_co]):
     def __repr__(self) -> str:
         return f"<program {self.name}>"
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickled as the name of its function, its bound arguments and its options.
+
+        Raises:
+            PicklingError: the function is not at the top level of a module or a class, or the program has the option `runtime`.
+        """
+        if is_by_value():
+            return super().__reduce_ex__(protocol)
+        if "runtime" in self._options:
+            raise PicklingError(
+                f"program {self.name} has the option runtime, which belongs to this process; pass runtime= where the program runs"
+            )
+        body = self._body
+        return _unpickled, (
+            type(self),
+            reference_to(body.function),
+            body.args,
+            dict(body.kwargs),
+            body.receiver,
+            self._options,
+        )
+
+    def __copy__(self) -> Self:
+        return type(self)(self._body, self._options)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        body = self._body
+        args, kwargs, receiver = copy.deepcopy((body.args, dict(body.kwargs), body.receiver), memo)
+        return type(self)(Body(body.function, args, kwargs, receiver), self._options)
+
     if not TYPE_CHECKING:  # checkers refuse these without help
 
         def __getitem__(self, name: object) -> Never:
@@ -424,6 +457,18 @@ class AsyncProgram(Program[P, R_co]):
 async def _call_async(record: StateRecord, body: Body, callee: State) -> Any:
     with record.step():
         return await body.call_async(callee)
+
+
+def _unpickled(
+    kind: type[Program[..., Any]],
+    function: FunctionReference | Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    receiver: tuple[Any, ...],
+    options: dict[str, Any],
+) -> Program[..., Any]:
+    found = function.function() if isinstance(function, FunctionReference) else function
+    return kind(Body(found, args, kwargs, receiver), options)
 
 
 def _only_options(method: str, keywords: Mapping[str, Any]) -> dict[str, Any]:
