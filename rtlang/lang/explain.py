@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,18 +13,20 @@ from rtlang.compiler.context import Context, Savings
 from rtlang.compiler.nodes import estimated_prompt_tokens, generated_tokens
 from rtlang.compiler.pipeline import PASSES, Passes, chosen_passes, compile_graph
 from rtlang.contract.errors import TraceError
-from rtlang.contract.events import DraftUse, GraphFinished, NodeFinished
+from rtlang.contract.events import CallRequested, DraftUse, Event, GraphFinished, NodeFinished
+from rtlang.contract.graph.host_calls import answer_call
 from rtlang.contract.params import SamplingParams, Usage
 from rtlang.contract.pictures.labels import printable
 from rtlang.contract.pictures.page import fragment, graph_fragment, graph_page
 from rtlang.contract.process.coroutines import run_coroutine
 from rtlang.contract.request_graph import Generate, Node, Part, RequestGraph
 from rtlang.contract.runs.run_options import ALL_ABILITIES, DEFAULT_OPTIONS, Ability, RunOptions, abilities_of
-from rtlang.contract.service.target import GraphRun, Listener, Target
+from rtlang.contract.service.target import ForwardedRun, GraphRun, Listener, Target
 from rtlang.contract.service.text_service import count_tokens
 from rtlang.lang.execution.program_run import ProgramRun
 from rtlang.lang.execution.run import default_runtime
 from rtlang.lang.lazy_values.values import user_location
+from rtlang.lang.output_types.tool_calls import runs_tools
 from rtlang.lang.program import Program
 from rtlang.lang.recordings.recording import Break, Recording
 from rtlang.lang.sessions.program_options import given_options
@@ -37,8 +40,11 @@ class Explanation:
     Attributes:
         program: the name of the program.
         graph: the nodes as submitted, after the passes.
-        breaks: the places where the body waited for a value, in order.
-        is_complete: False if recording stopped at the first break for lack of a runtime.
+        breaks: the places where the body waited for values, in order. Values that coroutines wait for at the same time, at one place and
+            for one reason, are one break.
+        num_submissions: how often the program sent nodes.
+        is_complete: False if recording stopped at the first break for lack of a runtime, or the run at a function that was not called.
+        not_called: names of the functions that `rt.call` would have called.
         error: the error that ended the run early, if any.
         passes: the passes that were used, in order.
         savings: the effect of each pass.
@@ -61,6 +67,8 @@ class Explanation:
     usage: Usage | None = None
     distortion: dict[str, float] = field(default_factory=dict)
     drafts: dict[str, tuple[DraftUse, ...]] = field(default_factory=dict)
+    num_submissions: int = 1
+    not_called: tuple[str, ...] = ()
 
     @property
     def num_saved_steps(self) -> int:
@@ -95,15 +103,19 @@ class Explanation:
     def __str__(self) -> str:
         kinds = Counter(type(node).__name__.lower() for node in self.graph.nodes)
         counted = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())) or "nothing"
-        submissions = len(self.breaks) + 1
         lines = [f"{self.program}: {len(self.graph.nodes)} nodes ({counted})"]
         if not self.breaks:
             lines.append("no graph break: submitted once, as one graph")
-        elif self.is_complete:
-            lines.append(f"{len(self.breaks)} graph break(s), at most {submissions} submissions:")
+        elif self.is_complete or self.not_called:
+            lines.append(f"{len(self.breaks)} graph break(s), {self.num_submissions} submission(s):")
         else:
             lines.append("recorded up to the first graph break (no runtime to continue on):")
         lines.extend(f"  {each}" for each in self.breaks)
+        if self.not_called:
+            names = ", ".join(self.not_called)
+            lines.append(
+                f"not called: {names} (rt.explain runs no functions unless run_tools=True; what depends on them failed)"
+            )
         lines.append("passes:" if self.passes else "passes: none")
         lines.extend(f"  {line}" for line in self.savings.lines(self.passes))
         lines.append(
@@ -132,15 +144,18 @@ def explain(
     params: SamplingParams | None = None,
     passes: Passes | None = None,
     outputs: Collection[str] | None = None,
+    run_tools: bool = False,
     **kwargs: Any,
 ) -> Explanation:
     """Explain how a program executes with these arguments: its graph breaks with file, line and reason, and the savings of each pass.
 
     The body runs once. The code after a graph break depends on a value, so a program with breaks runs on `runtime` or the default runtime.
-    Without a runtime or without breaks it is only recorded.
+    Without a runtime or without breaks it is only recorded. Tools and functions of `rt.call` are not called; functions that the body
+    calls by itself are.
 
     Args:
         passes, outputs: as for `Program.run`.
+        run_tools: call tools and functions of `rt.call`, as a run does. Without, what depends on them is not explained.
     Raises:
         TraceError: the program is invalid. ParameterError: an option is invalid.
         Exception: the body raised it while being recorded.
@@ -149,18 +164,23 @@ def explain(
     body, own = program._with_own(args, kwargs, given)
     options = program._made(given_options(given, own))
     target = options.runtime if options.runtime is not None else default_runtime()
-    rehearsal = _Rehearsal(target)
+    rehearsal = _Rehearsal(target, run_tools=run_tools)
     run = ProgramRun(body, rehearsal, replace(options, run=RunOptions(budget=options.run.budget)))
+    rehearsal.recording = run.session.recording
     if body.is_async:
-        run_coroutine(run.execute_async)
+        run_coroutine(lambda: _executed(run, run_tools))
     else:
-        run.execute()
+        token = runs_tools.set(run_tools)
+        try:
+            run.execute()
+        finally:
+            runs_tools.reset(token)
     run.raise_error(even_exceptions=not rehearsal.has_broken)
     session, recording = run.session, run.session.recording
     chosen = chosen_passes(options.passes)
     used = tuple(name for name in PASSES if name in chosen)
     graph, savings = RequestGraph(tuple(session.submitted), recording.inputs), session.savings
-    breaks = tuple(recording.breaks)
+    breaks = _merged(recording.breaks, rehearsal.num_breaks)
     if not rehearsal.has_broken:
         return Explanation(program.name, graph, breaks, True, None, used, savings)
     if target is None:
@@ -173,14 +193,46 @@ def explain(
         program.name,
         result.graph,
         breaks,
-        True,
+        not rehearsal.not_called,
         result.error,
         used,
         session.savings,
         result.usage,
         _distortion(recording),
         _drafts(recording),
+        rehearsal.num_submissions,
+        tuple(dict.fromkeys(rehearsal.not_called)),
     )
+
+
+async def _executed(run: ProgramRun, run_tools: bool) -> None:
+    runs_tools.set(run_tools)  # in the context of this coroutine
+    await run.execute_async()
+
+
+def _merged(breaks: Sequence[Break], num_at_submission: Sequence[int]) -> tuple[Break, ...]:
+    """The breaks, where those at one place between two submissions are one: coroutines wait for their values at the same time.
+
+    Args:
+        num_at_submission: the number of breaks at each submission, its own included.
+    """
+    starts = {number - 1 for number in num_at_submission}
+    groups: list[dict[tuple[str, str], list[str]]] = []
+    for number, each in enumerate(breaks):
+        if number in starts or not groups:
+            groups.append({})
+        groups[-1].setdefault((each.location, each.reason), []).append(each.what)
+    return tuple(
+        Break(location, _listed(whats), reason) for group in groups for (location, reason), whats in group.items()
+    )
+
+
+def _listed(whats: Sequence[str]) -> str:
+    distinct = list(dict.fromkeys(whats))
+    if len(distinct) == 1:
+        return distinct[0] if len(whats) == 1 else f"{distinct[0]} ({len(whats)} times)"
+    shown = ", ".join(distinct[:3])
+    return f"{shown} and {len(distinct) - 3} others" if len(distinct) > 3 else shown
 
 
 def _draft_line(uses: Sequence[DraftUse]) -> str:
@@ -223,12 +275,19 @@ class _Rehearsal:
     Attributes:
         has_broken: whether there was a break.
         graph: the nodes before it.
+        recording: the recording of the program.
+        num_breaks: the number of breaks at each submission.
+        not_called: names of the functions that were not called.
     """
 
-    def __init__(self, target: Target | None) -> None:
-        self._target = target
+    recording: Recording
+
+    def __init__(self, target: Target | None, *, run_tools: bool) -> None:
+        self._target, self._run_tools = target, run_tools
         self.has_broken = False
         self.graph = RequestGraph()
+        self.num_breaks: list[int] = []
+        self.not_called: list[str] = []
 
     @property
     def is_alive(self) -> bool:
@@ -273,10 +332,51 @@ class _Rehearsal:
         self.has_broken, self.graph = True, graph
         if self._target is None:
             raise TraceError("there is no runtime to continue on")
-        return self._target.submit(graph, listener, options=options)
+        self.note_submission()
+        run = _ExplainedRun(self)
+
+        def listen(event: Event) -> None:
+            if isinstance(event, CallRequested) and not self._run_tools:
+                self.not_called.append(event.function)
+                answer_call(event, None, run.when_submitted, unknown=f"rt.explain does not call {event.function}")
+            else:
+                listener(event)
+
+        run.begin(self._target.submit(graph, listen, options=options))
+        return run
+
+    @property
+    def num_submissions(self) -> int:
+        """How often nodes were sent."""
+        return len(self.num_breaks)
+
+    def note_submission(self) -> None:
+        """Nodes are sent."""
+        self.num_breaks.append(len(self.recording.breaks))
 
     def close(self) -> None:
         """Does nothing: the other target belongs to the caller."""
+
+
+class _ExplainedRun(ForwardedRun):
+    """A run that counts the submissions of its nodes."""
+
+    def __init__(self, rehearsal: _Rehearsal) -> None:
+        self._rehearsal, self._is_submitted = rehearsal, threading.Event()
+
+    def begin(self, run: GraphRun) -> None:
+        """The graph was submitted."""
+        self.run = run
+        self._is_submitted.set()
+
+    def when_submitted(self) -> GraphRun:
+        """The run, for events that come before `submit` has returned."""
+        self._is_submitted.wait()
+        return self.run
+
+    def extend(self, nodes: Sequence[Node]) -> None:
+        self._rehearsal.note_submission()
+        self.run.extend(nodes)
 
 
 class _NotRun:

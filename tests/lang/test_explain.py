@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -54,7 +55,7 @@ def test_breaks_are_listed_with_file_line_and_reason(target: FakeTarget) -> None
         (f"{__file__}:{LINE + 5}", "'y'", "str() or an f-string"),
     ]
     assert found.is_complete
-    assert "2 graph break(s), at most 3 submissions" in str(found)
+    assert "2 graph break(s), 3 submission(s)" in str(found)
     assert f"{__file__}:{LINE + 3}: needs 'x' == 'go' for a truth test" in str(found)
     assert len(found.graph.nodes) == 5
 
@@ -113,3 +114,76 @@ def test_an_explanation_has_a_page_and_a_view_with_its_graph_and_every_line() ->
     found._repr_pretty_(SimpleNamespace(text=shown.append), False)
     found.graph._repr_pretty_(SimpleNamespace(text=shown.append), False)
     assert shown == [str(found), "<RequestGraph 2 nodes, inputs []>"]
+
+
+@pytest.mark.parametrize("count", [1, 4, 16])
+def test_values_that_coroutines_wait_for_at_once_are_one_break(count: int) -> None:
+    sent: list[int] = []
+
+    class Counted(ScriptedRuntime):
+        def submit(self, *args: Any, **kwargs: Any) -> Any:
+            sent.append(1)
+            run = super().submit(*args, **kwargs)
+            extend = run.extend
+            run.extend = lambda *nodes, **known: (sent.append(1), extend(*nodes, **known))[1]
+            return run
+
+    @rt.program
+    async def many(s: Any) -> None:
+        async def one(fork: Any) -> str:
+            fork += rt.gen("x")
+            return str(await fork["x"])
+
+        for text in await asyncio.gather(*map(one, s.fork(count))):
+            s += text
+        s += rt.gen("y")
+
+    with Counted() as runtime:
+        found = rt.explain(many, runtime=runtime)
+        assert found.num_submissions == len(sent)
+    assert len(found.breaks) <= found.num_submissions
+    assert found.breaks[-1].location.endswith(f":{many._body.function.__code__.co_firstlineno + 4}")
+    assert f"{len(found.breaks)} graph break(s), {len(sent)} submission(s):" in str(found)
+
+
+def test_tools_and_functions_of_the_program_are_not_called_unless_asked_for() -> None:
+    called: list[str] = []
+
+    def search(query: str) -> str:
+        called.append(query)
+        return "found"
+
+    @rt.program
+    def by_node(s: Any) -> Any:
+        s += rt.gen("query")
+        if s["query"]:
+            s += "Result: " + rt.call(search, s["query"]) + rt.gen("answer")
+        return s["answer"]
+
+    @rt.program
+    def by_tool(s: Any) -> None:
+        s += rt.gen("call", tools=[search])
+        s += str(s["call"].run()) + rt.gen("answer")
+
+    @rt.program
+    async def by_async_tool(s: Any) -> None:
+        s += rt.gen("call", tools=[search])
+        call = await s["call"]
+        s += str(await call.arun()) + rt.gen("answer")
+
+    answers = {"query": "q", "call": '{"name": "search", "arguments": {"query": "q"}}'}
+    with ScriptedRuntime(answers, checks=False) as runtime:
+        for program in (by_node, by_tool, by_async_tool):
+            found = rt.explain(program, runtime=runtime)
+            assert not called
+            assert "search" in str(found.error)
+            assert "run_tools=True" in str(found)
+            found = rt.explain(program, runtime=runtime, run_tools=True)
+            assert (called, found.error, found.is_complete) == (["q"], None, True)
+            called.clear()
+            program.run(runtime=runtime)
+            assert called == ["q"]  # a run calls it as before
+            called.clear()
+        found = rt.explain(by_node, runtime=runtime)
+        assert (found.not_called, found.is_complete) == (("search",), False)
+        assert found.usage is not None

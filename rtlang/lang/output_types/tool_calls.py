@@ -8,6 +8,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, NoReturn, Protocol
@@ -16,6 +17,9 @@ from rtlang.contract.errors import ToolError, TraceError, ValueParseError, descr
 from rtlang.contract.process.coroutines import run_coroutine
 from rtlang.lang.output_types.signatures import Signature
 from rtlang_grammars.formats import parsing
+
+runs_tools: ContextVar[bool] = ContextVar("rtlang_runs_tools", default=True)
+"""Whether tools are called in this context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,8 @@ class ToolCall:
             self._fail(error)
 
     def _prepared(self) -> tuple[Callable[..., Any], list[Any], dict[str, Any]]:
+        if not runs_tools.get():
+            raise TraceError(f"the tool {self.name!r} was not called: rt.explain runs no tools unless run_tools=True")
         if self.function is None:
             raise TraceError(f"the tool {self.name!r} was given as a schema, without a function to run")
         keywords = dict(self.args)
