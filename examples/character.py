@@ -21,7 +21,7 @@ class Character(BaseModel):
 
 
 @rt.program
-def character(s: rt.State, name: str = "Mira", role: str = "pilot", home: str = "Oslo") -> object:
+def character(s: rt.State, name: str = "Mira", role: str = "pilot", home: str = "Oslo") -> Character:
     """One user message, one constrained answer."""
     s += rt.user(
         f"Describe {name}, a {role} from {home}, as JSON with name, age, role, home, traits, motto.",
@@ -32,7 +32,7 @@ def character(s: rt.State, name: str = "Mira", role: str = "pilot", home: str = 
 
 def main() -> None:
     with rt.Runtime() as runtime:
-        sheet: Character = character.run(runtime=runtime).value
+        sheet = character.run(runtime=runtime).value
         print(f"{sheet.name}, {sheet.age}, {sheet.role} from {sheet.home}: {', '.join(sheet.traits)}.")
         print(f'"{sheet.motto}"')
 

@@ -29,7 +29,7 @@ def main() -> None:
         shown = ""
         for event in events:
             if isinstance(event, rt.TextEvent):
-                if event.name != shown:
+                if event.name is not None and event.name != shown:
                     shown = event.name
                     print(f"\n> {QUESTIONS[int(shown.split()[-1]) - 1]}\n", end="")
                 print(event.text, end="", flush=True)

@@ -26,7 +26,7 @@ class Order(BaseModel):
 
 
 @rt.program
-def extract(s: rt.State, text: str) -> object:
+def extract(s: rt.State, text: str) -> Order:
     """One order from one line of text."""
     s += rt.user("Extract customer, item, quantity, price, city as JSON.\nText: ", text)
     s += rt.assistant(rt.gen("order", schema=Order, max_tokens=120))
@@ -42,7 +42,7 @@ def main() -> None:
         if result.error is not None:
             print(f"failed: {line}: {result.error}")
             continue
-        order: Order = result.value
+        order = result.value
         print(f"{order.quantity:4} x {order.item:16} {order.price:8.2f}  {order.customer}, {order.city}")
 
 

@@ -10,7 +10,7 @@ the other rows of the batch are not affected. Imports no Ray, which pickles the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,9 +23,8 @@ from rtlang.fleet.connect import connect
 class BatchProgram(Protocol):
     """The part of `rtlang.Program` that is needed here."""
 
-    def run_batch(
-        self, inputs: Any, *, runtime: Target | None = None, on_error: Any = None, **options: Any
-    ) -> list[Any]:
+    @property
+    def run_batch(self) -> Callable[..., list[Any]]:
         """See `Program.run_batch`."""
 
 

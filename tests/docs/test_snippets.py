@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
@@ -18,38 +17,9 @@ import pytest
 
 import rtlang as rt
 from rtlang.serve.server import running_server
+from tests.support.programs.snippets import PAGES, ROOT, WITH_SNIPPETS, snippets_of
 
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 ADDRESSES = ("ws://127.0.0.1:8420", "ws://host:8420")
-FENCE = re.compile(
-    r"^(?P<indent> *)(?:<!-- not run: (?P<reason>[^\n]*?) -->\n+ *)?```python[^\n]*\n(?P<source>.*?)^ *```$"
-    r"(?:\n+ *```text\n(?P<printed>.*?)^ *```$)?",
-    re.MULTILINE | re.DOTALL,
-)
-
-
-@dataclass(frozen=True)
-class Snippet:
-    """One block: its first line in the page, its source, why it is not run (if it is not), and what it prints (if the page says so)."""
-
-    line: int
-    source: str
-    reason: str | None
-    printed: str | None
-
-
-def snippets_of(page: Path) -> list[Snippet]:
-    text = page.read_text(encoding="utf-8")
-    found = []
-    for match in FENCE.finditer(text):
-        indent = match["indent"]
-        source = "".join(line.removeprefix(indent) for line in match["source"].splitlines(keepends=True))
-        found.append(Snippet(text.count("\n", 0, match.start("source")) + 1, source, match["reason"], match["printed"]))
-    return found
-
-
-WITH_SNIPPETS = [page for page in PAGES if snippets_of(page)]
 
 
 @pytest.fixture(scope="module")

@@ -286,7 +286,8 @@ def _record(state: State, expression: exprs.Expr) -> list[Recorded]:
     state += expression
     variables = record_of(state).variables
     name = next(reversed(variables))
-    text, meta = state.text(name), state.meta(name)
+    text: Any = state.text(name)
+    meta: Any = state.meta(name)
     del variables[name]
     pairs = zip(text, meta, strict=True) if isinstance(text, list) else ((text, meta),)
     return [Recorded(name, *pair) for pair in pairs]

@@ -16,6 +16,7 @@ from rtlang.lang.program_state.forcing import deep_real
 from rtlang.lang.program_state.history import History
 from rtlang.lang.program_state.state_record import StateRecord
 from rtlang.lang.program_state.variables import Reading
+from rtlang.lang.recordings.meta import AnyMeta
 from rtlang.lang.recordings.recording import Break
 from rtlang.lang.sessions.session import Session
 from rtlang.lang.views.notebook import with_cell_names
@@ -77,9 +78,9 @@ class StateResult:
         """
         return self._source.whole_text() if key is None else self._read(key, "text")
 
-    def meta(self, key: str | int) -> Any:
+    def meta(self, key: str | int) -> AnyMeta:
         """The `Meta` of a variable or generation, or a list of them. Raises as reading its value."""
-        return self._read(key, "meta")
+        return self._read(key, "meta")  # type: ignore[no-any-return]
 
     def tree(self, key: str | int) -> Any:
         """The parse tree of a text generated under a Lark grammar, a `lark.Tree`, or a list of them. Raises as reading its value."""

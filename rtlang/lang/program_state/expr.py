@@ -11,9 +11,9 @@ import enum
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from rtlang.contract.errors import ParameterError, TraceError
 from rtlang.contract.graph.host_calls import to_plain
@@ -36,6 +36,13 @@ from rtlang.lang.program_state.checks import Check, Checks, Keep, Turn, checks_o
 from rtlang.lang.program_state.lost_expressions import check_kept
 from rtlang.lang.recordings.error_places import OptionsOf
 
+if TYPE_CHECKING:
+    import datetime
+    import decimal
+    import uuid
+
+    from rtlang.lang.lazy_values.static_types import AnyValue
+
 Sampling = SamplingParams
 """Sampling parameters, under the name used in programs."""
 
@@ -56,15 +63,36 @@ class Expr:
     def __format__(self, spec: str) -> str:
         return str(self)
 
-    def __add__(self, other: object) -> Expr:
+    def __add__(self, other: Appendable) -> Expr:
         made = Series((*items_of(self), *items_of(as_expr(other, "the right operand of +"))))
         check_kept(made, described)
         return made
 
-    def __radd__(self, other: object) -> Expr:
+    def __radd__(self, other: Appendable) -> Expr:
         made = Series((*items_of(as_expr(other, "the left operand of +")), *items_of(self)))
         check_kept(made, described)
         return made
+
+
+if TYPE_CHECKING:
+
+    class _Model(Protocol):
+        def model_dump_json(self) -> str: ...
+
+    class _Dataclass(Protocol):
+        __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    class _BoundProgram(Protocol):
+        def _rt_call(self, state: Any) -> None: ...
+
+    _Simple = AnyValue | str | int | float | enum.Enum | datetime.date | datetime.time | decimal.Decimal | uuid.UUID
+    _Structured = list[Any] | tuple[Any, ...] | Mapping[str, Any] | _Model | _Dataclass
+    Appendable = Expr | _BoundProgram | _Simple | _Structured
+    """What can be appended, for type checkers: expressions, text, numbers, and the types that lazy values have there. None is not."""
+    Piece = Appendable | Coroutine[Any, Any, Any]
+    """The same for parts of text. Programs without annotations are coroutines for pyright."""
+else:
+    Appendable = Piece = Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +236,7 @@ def _content(function: str, pieces: Iterable[object]) -> tuple[Expr, ...]:
 Order = Literal["written", "free"]
 
 
-def text(*pieces: object, order: Order = "written") -> Expr:
+def text(*pieces: Piece, order: Order = "written") -> Expr:
     """Text made of strings, numbers, generated values and other expressions, without separators.
 
     Args:
@@ -266,7 +294,7 @@ def _role(
 
 
 def system(
-    *pieces: object,
+    *pieces: Piece,
     tools: Iterable[Any] | None = None,
     template: TemplateOptions | None = None,
     order: Order = "written",
@@ -286,7 +314,7 @@ def system(
 
 
 def user(
-    *pieces: object,
+    *pieces: Piece,
     tools: Iterable[Any] | None = None,
     template: TemplateOptions | None = None,
     order: Order = "written",
@@ -297,14 +325,14 @@ def user(
     return made
 
 
-def assistant(*pieces: object) -> Expr:
+def assistant(*pieces: Piece) -> Expr:
     """An assistant message; arguments as for `text`, including generations."""
     made = _role("assistant", pieces)
     check_kept(made, described)
     return made
 
 
-def tool(*pieces: object) -> Expr:
+def tool(*pieces: Piece) -> Expr:
     """A tool message with a tool's result; arguments as for `text`. Dicts, lists and pydantic models are written as JSON.
 
     Raises:

@@ -7,7 +7,7 @@ have their own variables. Its `StateRecord` holds everything that it has recorde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Literal, overload
 
@@ -19,7 +19,7 @@ from rtlang.lang.lazy_values.static_types import AnyValue
 from rtlang.lang.lazy_values.values import Value, real, user_location
 from rtlang.lang.output_types.tools import message_start
 from rtlang.lang.program_state import expr as exprs
-from rtlang.lang.program_state.expr import Expr, as_expr
+from rtlang.lang.program_state.expr import Appendable, Expr, as_expr
 from rtlang.lang.program_state.generation_methods import (
     DEFAULT_METHOD,
     ForksGenMethod,
@@ -30,6 +30,7 @@ from rtlang.lang.program_state.generation_methods import (
 )
 from rtlang.lang.program_state.state_record import OpenedScope, StateRecord
 from rtlang.lang.program_state.variables import messages_of, view
+from rtlang.lang.recordings.meta import AnyMeta
 
 MAX_FORKS = 4096
 
@@ -44,7 +45,7 @@ class State:
 
     # Growing
 
-    def __iadd__(self, item: object) -> State:
+    def __iadd__(self, item: Appendable) -> State:
         """Append text, an expression, or a program with its arguments."""
         self._record.check_growing()
         call = getattr(type(item), "_rt_call", None)
@@ -193,9 +194,9 @@ class State:
             return self._record.text_after(None, "the text of the sequence")
         return view(self._record.variable(name), "text", name)
 
-    def meta(self, name: str) -> Any:
+    def meta(self, name: str) -> AnyMeta:
         """The `Meta` of a variable, lazily: usage, timing, finish reason, log-probabilities, probabilities of choices."""
-        return view(self._record.variable(name), "meta", name)
+        return view(self._record.variable(name), "meta", name)  # type: ignore[no-any-return]
 
     def tree(self, name: str) -> Any:
         """The parse tree of a text generated under a Lark grammar, a `lark.Tree`, lazily; a list if the variable is a list.
@@ -305,13 +306,13 @@ class Forks:
         if self._states[key] is not state:
             raise TraceError("a fork cannot be replaced by another state", user_location())
 
-    def __iadd__(self, item: object) -> Forks:
+    def __iadd__(self, item: Appendable | Sequence[Appendable] | Callable[[int], Appendable]) -> Forks:
         """Append to all states: the same expression, a list item by item, or the result of a function of the index.
 
         Raises:
             TraceError: the list has a different length.
         """
-        items: list[object]
+        items: list[Any]
         if isinstance(item, (list, tuple)):
             if len(item) != len(self._states):
                 raise TraceError(
@@ -320,7 +321,7 @@ class Forks:
                 )
             items = list(item)
         elif callable(item) and not isinstance(item, (Expr, Value)) and not hasattr(type(item), "_rt_call"):
-            function: Callable[[int], object] = item
+            function: Callable[[int], Any] = item
             items = [function(index) for index in range(len(self._states))]
         else:
             items = [item] * len(self._states)

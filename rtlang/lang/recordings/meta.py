@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rtlang.contract.events import DraftUse, NodeFinished, Timing, TokenLogprob
 from rtlang.contract.params import FinishReason, Usage
@@ -102,3 +102,30 @@ class Meta:
             unconditional_logprobs=unconditional,
             drafts=event.drafts,
         )
+
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    class AnyMeta(Meta):
+        """The `Meta` of a variable, for type checkers: where the variable is a list, a list of them; in a program, lazy.
+
+        Fields that are there if they were asked for are declared so.
+        """
+
+        logprobs: tuple[TokenLogprob, ...]
+        prompt_logprobs: tuple[TokenLogprob, ...]
+        scores: dict[str, float]
+        probabilities: dict[str, float]
+        distortion: Distortion
+        reasoning: str
+        choice_logprobs: dict[str, tuple[TokenLogprob, ...]]
+        unconditional_logprobs: dict[str, tuple[TokenLogprob, ...]]
+
+        def __getitem__(self, index: int) -> AnyMeta: ...
+        def __iter__(self) -> Iterator[AnyMeta]: ...
+        def __len__(self) -> int: ...
+        def __await__(self) -> Generator[Any, None, AnyMeta]: ...
+
+else:
+    AnyMeta = Meta

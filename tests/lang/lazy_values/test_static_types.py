@@ -1,4 +1,7 @@
-"""Type checkers on programs: a realistic file is accepted, and a file of wrong uses is refused at each marked line and nowhere else."""
+"""Type checkers on programs: realistic files are accepted, and files of wrong uses are refused at each marked line and nowhere else.
+
+The snippets of the documentation and the examples are realistic files, too. Their programs need no annotations.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.support.programs.snippets import ROOT, WITH_SNIPPETS, snippets_of
+
 FILES = Path(__file__).parent / "typed_files"
-PATHS = [ROOT, ROOT / "grammars", ROOT / "kernels"]
+PATHS = [ROOT, ROOT / "grammars", ROOT / "kernels", ROOT / "examples"]
 LIBRARIES = (
     "torch",
     "numpy",
@@ -30,13 +34,18 @@ Line = tuple[str, int]
 """A file's name and the number of a line."""
 
 
-def mypy(files: Sequence[Path], scratch: Path) -> set[Line]:
-    """The lines that `mypy --strict` refuses."""
+def mypy(files: Sequence[Path], scratch: Path, *, is_strict: bool = True) -> set[Line]:
+    """The lines that mypy refuses; `is_strict`: in its strict mode."""
     pytest.importorskip("mypy")
     config = scratch / "mypy.ini"
     skipped = ",".join(f"{name}.*" for name in LIBRARIES)
+    mode = (
+        "strict = True"
+        if is_strict
+        else "check_untyped_defs = True\nallow_redefinition = True\ndisable_error_code = var-annotated, no-redef"
+    )
     config.write_text(
-        f"[mypy]\nstrict = True\nfollow_imports = silent\nmypy_path = {':'.join(map(str, PATHS))}\n"
+        f"[mypy]\n{mode}\nfollow_imports = silent\nmypy_path = {':'.join(map(str, PATHS))}\n"
         f"[mypy-{skipped}]\nfollow_imports = skip\nignore_missing_imports = True\n"
     )
     command = [
@@ -57,8 +66,12 @@ def mypy(files: Sequence[Path], scratch: Path) -> set[Line]:
     return {(Path(each["file"]).name, each["line"]) for each in found if each["severity"] == "error"}
 
 
-def pyright(files: Sequence[Path], scratch: Path) -> set[Line]:
-    """The lines that pyright refuses. basedpyright is pyright with its JavaScript in a wheel; the mode is that of pyright."""
+def pyright(files: Sequence[Path], scratch: Path, *, is_strict: bool = True) -> set[Line]:
+    """The lines that pyright refuses. basedpyright is pyright with its JavaScript in a wheel; the mode is that of pyright.
+
+    Args:
+        is_strict: refuse variables that a branch may leave undefined, and functions that replace others.
+    """
     pytest.importorskip("basedpyright", reason="basedpyright is not installed")
     config = scratch / "pyrightconfig.json"
     options = {
@@ -66,6 +79,8 @@ def pyright(files: Sequence[Path], scratch: Path) -> set[Line]:
         "extraPaths": [str(path) for path in PATHS],
         "typeCheckingMode": "standard",
         "pythonVersion": "3.11",
+        "reportPossiblyUnboundVariable": is_strict,
+        "reportRedeclaration": is_strict,
     }
     config.write_text(json.dumps(options))
     command = [sys.executable, "-m", "basedpyright", "--pythonpath", sys.executable, "--outputjson", "-p", config]
@@ -82,12 +97,37 @@ def pyright(files: Sequence[Path], scratch: Path) -> set[Line]:
 def test_a_type_checker_refuses_the_marked_lines_only(
     check: Callable[[Sequence[Path], Path], set[Line]], tmp_path: Path
 ) -> None:
-    files = [FILES / "accepted.py", FILES / "refused.py"]
+    files = [FILES / "accepted.py", FILES / "mistakes.py", FILES / "refused.py"]
     marked = {
         (file.name, number)
         for file in files
         for number, line in enumerate(file.read_text().splitlines(), 1)
         if line.endswith("# refused")
     }
-    assert {name for name, _ in marked} == {"refused.py"}
+    assert {name for name, _ in marked} == {"mistakes.py", "refused.py"}
+    assert sum(name == "mistakes.py" for name, _ in marked) >= 23
     assert check(files, tmp_path) == marked
+
+
+def page_files(scratch: Path) -> list[Path]:
+    """The snippets of each page of the documentation, at their lines in a file of their own."""
+    files = []
+    for page in WITH_SNIPPETS:
+        lines = [""] * (page.read_text(encoding="utf-8").count("\n") + 2)
+        for snippet in snippets_of(page):
+            if snippet.reason is None:
+                source = snippet.source.splitlines()
+                lines[snippet.line - 1 : snippet.line - 1 + len(source)] = source
+        file = scratch / f"{page.stem.replace('-', '_')}_page.py"
+        file.write_text("\n".join(lines), encoding="utf-8")
+        files.append(file)
+    return [file for file in files if file.name != "protocol_v1_page.py"]  # a client without this package
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", [mypy, pyright])
+def test_a_type_checker_accepts_the_documentation_and_the_examples(
+    check: Callable[..., set[Line]], tmp_path: Path
+) -> None:
+    examples = sorted((ROOT / "examples").glob("*.py"))
+    assert check([*page_files(tmp_path), *examples], tmp_path, is_strict=False) == set()

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
+import enum
+import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Any, Literal, assert_type
+from pathlib import Path
+from typing import Any, Literal, Optional, assert_type
 
 from pydantic import BaseModel
 
@@ -124,6 +128,75 @@ def forms(s: rt.State) -> tuple[int, list[rt.Tag]]:
     s += rt.gen("line", type=rt.sequence("n = ", int, ";")) + rt.gen("tags", type=rt.tagged({"<n>": (int, "</n>")}))
     tags = [each for each in s["tags"] if isinstance(each, rt.Tag)]
     return s["line"][1], tags
+
+
+class Color(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@rt.program
+def handles(s: rt.State, count: int, hint: str | None = None) -> Order:
+    if hint is not None:
+        s += rt.user(hint)
+    with s.assistant():
+        order = s.gen("order", Order, max_tokens=80, temperature=0.5, stop="\n")
+    assert_type(order, Order)
+    assert_type(s.gen("a"), str)
+    assert_type(s.gen(), str)
+    assert_type(s.gen(name="a", max_tokens=3), str)
+    assert_type(s.gen("a", regex="[a-z]"), str)
+    assert_type(s.gen("a", type=int), int)
+    assert_type(s.gen("a", schema=Order), Order)
+    assert_type(s.gen("a", list[Order]), list[Order])
+    assert_type(s.gen("a", Optional[Order]), Order | None)  # noqa: UP045
+    assert_type(s.gen("a", Order | None, max_tokens=5), Order | None)
+    assert_type(s.gen("a", Literal["x", "y"]), Literal["x", "y"])
+    assert_type(s.gen("a", Color), Color)
+    assert_type(s.gen("a", choices=Color), Color)
+    assert_type(s.gen("a", choices=[1, 2]), int)
+    assert_type(s.gen("a", n=3), list[str])
+    assert_type(s.gen("a", Order, n=count), list[Order])
+    assert_type(s.gen("a", tools=[search]), rt.ToolCall)
+    assert_type(s.gen("a", tools=[search], tool_choice=search), rt.ToolCall)
+    assert_type(s.gen("a", tools=[search], tool_choice="auto"), rt.ToolReply)
+    assert_type(s.gen("a", tools=[search], parallel=True), list[rt.ToolCall])
+    pair: tuple[str, int] = s.gen("a", rt.sequence("n", int))
+    plain: dict[str, Any] = s.gen("a", schema={"type": "object"})
+    assert_type(s.select("a", Color), Color)
+    assert_type(s.select("a", ["x", "y"], method="full_likelihood"), str)
+    assert_type(s.select("a", Literal["x", "y"]), Literal["x", "y"])
+    forks = s.fork(2)
+    assert_type(forks.gen("b", Order), list[Order])
+    assert_type(forks.gen("c"), list[str])
+    assert_type(forks.select("d", ["x"]), list[str])
+    forks += [rt.user(order.item), "two"]
+    forks += lambda index: rt.user("Fork ", index)
+    s += rt.text(order.quantity + 1, datetime.date(2024, 1, 1), Color.RED, order, pair, plain)
+    s += order
+    s += greet.bind(name="Ada")
+    s += order.item + rt.gen("e") + " and " + s["e"]
+    length: int = s.meta("e").usage.completion_tokens
+    s.set("length", length + sum(each.usage.prompt_tokens for each in s.meta("c")))
+    return order
+
+
+@rt.program
+async def awaited(s: rt.State) -> int:
+    order: Order = await rt.value(s.gen("order", Order))
+    meta = await s.meta("order")
+    return order.quantity + meta.usage.prompt_tokens
+
+
+def settings(folder: Path) -> rt.Runtime:
+    return rt.Runtime(folder, device="cpu", num_threads=2, cache_dir=folder / "cache", speculation="off")
+
+
+def sampling() -> list[rt.Sampling]:
+    return [
+        rt.Sampling(stop="\n", stop_token_ids=[1], stop_regex=re.compile("x"), logit_bias={1: 2.0}),
+        rt.Sampling(max_tokens=8, stop=["a", "b"], stop_regex=("a", "b"), logit_bias=[(1, 2.0)], seed=3),
+    ]
 
 
 def main(runtime: rt.Runtime) -> None:
