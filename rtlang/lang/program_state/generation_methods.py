@@ -16,6 +16,7 @@ from rtlang.lang.lazy_values.static_types import AnyValue
 from rtlang.lang.output_types.tool_calls import ToolCall, ToolReply
 from rtlang.lang.output_types.tools import ToolChoice
 from rtlang.lang.output_types.types import OutputType
+from rtlang.lang.program_state.checks import Check, Keep, Turn
 from rtlang.lang.program_state.expr import Expr, Method, gen
 from rtlang.lang.recordings.error_places import OptionsOf
 
@@ -34,6 +35,10 @@ class GenOptions(TypedDict, total=False):
 
     max_tokens: int | None
     reasoning: bool | int
+    check: Check | Iterable[Check] | None
+    repair: int
+    keep: Keep
+    on_repair: Turn
     params: SamplingParams | None
     min_tokens: int | None
     stop: str | Iterable[str] | None
@@ -46,6 +51,23 @@ class GenOptions(TypedDict, total=False):
     presence_penalty: float | None
     frequency_penalty: float | None
     repetition_penalty: float | None
+    bad_words: str | Iterable[str] | None
+    allowed_token_ids: Iterable[int] | None
+    no_repeat_ngram_size: int | None
+    typical_p: float | None
+    top_n_sigma: float | None
+    xtc_probability: float | None
+    xtc_threshold: float | None
+    dry_multiplier: float | None
+    dry_base: float | None
+    dry_allowed_length: int | None
+    dry_sequence_breakers: str | Iterable[str] | None
+    dry_range: int | None
+    mirostat: int | None
+    mirostat_tau: float | None
+    mirostat_eta: float | None
+    dynatemp_range: float | None
+    dynatemp_exponent: float | None
     logit_bias: Mapping[int, float] | Iterable[tuple[int, float]] | None
     seed: int | None
     logprobs: int | None
