@@ -20,6 +20,7 @@ from rtlang.lang.lazy_values.values import Value, user_location
 from rtlang.lang.output_types.tools import message_start
 from rtlang.lang.program_state.body import current_state
 from rtlang.lang.program_state.expr import Expr, Pieces, Recorded
+from rtlang.lang.program_state.lost_expressions import check_kept
 from rtlang.lang.program_state.messages import Message, append_history, append_messages, message_content, read_messages
 from rtlang.lang.program_state.state import record_of
 from rtlang.lang.recordings.recording import Recording
@@ -76,7 +77,11 @@ def fit(
         read_messages(source.messages if history_of is not None else source),
         _Settings(max_tokens, keep, room, policy, start.tools, start.template_options),
     )
-    return fitting.run_async() if recording.is_async else fitting.run()
+    if recording.is_async:
+        return fitting.run_async()
+    made = fitting.run()
+    check_kept(made, lambda _: "rt.fit(...)")
+    return made
 
 
 @dataclass(frozen=True, slots=True)

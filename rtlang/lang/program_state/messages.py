@@ -18,7 +18,8 @@ from rtlang.contract.service.text_service import text_service_of
 from rtlang.lang.lazy_values.values import real
 from rtlang.lang.output_types.tool_calls import ToolCall
 from rtlang.lang.output_types.tools import message_start
-from rtlang.lang.program_state.expr import Expr, Pieces, Recorded, Role, content_of, tool_content
+from rtlang.lang.program_state.expr import Expr, Pieces, Recorded, Role, content_of, described, tool_content
+from rtlang.lang.program_state.lost_expressions import check_kept
 from rtlang.lang.program_state.state_record import StateRecord
 from rtlang.lang.recordings.recording import Recording
 from rtlang_grammars.formats import parsing
@@ -65,12 +66,15 @@ def messages(source: Any, *, tools: Iterable[Any] | None = None, template: Templ
         for name, value in (("tools", tools), ("template", template)):
             if value is not None:
                 raise ParameterError(name, value, "expected None beside a result, whose first message has its own")
-        return Recorded(lambda record: append_history(record, history_of(source)), "rt.messages(...)")
-    listed = read_messages(source)
-    start = message_start("system", tools, template)  # checks them
-    return Recorded(
-        lambda record: append_messages(record, listed, start.tools, start.template_options), "rt.messages(...)"
-    )
+        made = Recorded(lambda record: append_history(record, history_of(source)), "rt.messages(...)")
+    else:
+        listed = read_messages(source)
+        start = message_start("system", tools, template)  # checks them
+        made = Recorded(
+            lambda record: append_messages(record, listed, start.tools, start.template_options), "rt.messages(...)"
+        )
+    check_kept(made, described)
+    return made
 
 
 def append_history(record: StateRecord, history: Any) -> None:

@@ -39,6 +39,8 @@ def run(source: str) -> rt.Result[Any]:
         ("rt.text('Hello')", 3, "rt.text(...)"),
         ("rt.tokens([1])", 3, "rt.tokens(...)"),
         ("rt.tool({'x': 1})", 3, "rt.tool(...)"),
+        ("rt.messages([{'role': 'user', 'content': 'Hello'}])", 3, "rt.messages(...)"),
+        ("rt.fit([{'role': 'user', 'content': 'Hello'}], 100)", 3, "rt.fit(...)"),
         ("rt.best_of(2, rt.gen('x', temperature=1.0))", 3, "rt.gen('x')"),
         ("rt.best_of(2, rt.gen('x', temperature=1.0), by=len)", 3, "rt.best_of(2, rt.gen('x'))"),
         ("'Hello' + rt.gen('x')", 3, "rt.gen('x')"),
