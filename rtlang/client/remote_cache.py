@@ -31,6 +31,8 @@ from rtlang.contract.service.generation import Prompt, generation_graph, token_i
 MAX_ANSWER_BYTES = 64 << 20
 COMPUTE_TIMEOUT_S = 600.0
 """Seconds that a pin may take, which waits for its prompt to be computed."""
+_MOST_TEXTS = 1024
+"""Texts that one request asks for."""
 _SCHEMES = {"ws": "http", "wss": "https"}
 _CODES = {"context_length_exceeded": "context_length"}
 
@@ -114,6 +116,14 @@ class CacheRequests:
                 body |= {} if options.chat_template is None else {"chat_template": options.chat_template}
             num_tokens += self._num_tokens(body)
         return num_tokens
+
+    def token_texts(self, token_ids: Sequence[int]) -> list[str]:
+        """See `RemoteRuntime.token_texts`."""
+        found: list[str] = []
+        for start in range(0, len(token_ids), _MOST_TEXTS):
+            tokens = [[token_id] for token_id in token_ids[start : start + _MOST_TEXTS]]
+            found += self._send("POST", "/v1/detokenize", {"tokens": tokens})["prompt"]
+        return found
 
     def _num_tokens(self, body: Mapping[str, Any]) -> int:
         return int(self._send("POST", "/v1/tokenize", body)["count"])

@@ -221,6 +221,14 @@ class RemoteRuntime:
         """
         return self._cache_requests.count_tokens(parts)
 
+    def token_texts(self, token_ids: Sequence[int]) -> list[str]:
+        """The text of each token, or the name of a special token; bytes that are no text give U+FFFD.
+
+        Raises:
+            ParameterError: an id is not in the vocabulary. ConnectionLostError: the server is not reachable.
+        """
+        return self._cache_requests.token_texts(token_ids)
+
     def extend(self, run: RemoteGraphRun, nodes: Sequence[Node], known: Known, continue_from: ContinueFrom) -> None:
         """Add `nodes` to `run`; called by `RemoteGraphRun.extend`."""
         with self._lock:

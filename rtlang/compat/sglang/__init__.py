@@ -13,6 +13,7 @@ from rtlang.compat.sglang.backends import Shortfin as Shortfin
 from rtlang.compat.sglang.backends import VertexAI as VertexAI
 from rtlang.compat.sglang.backends import flush_cache as flush_cache
 from rtlang.compat.sglang.backends import get_server_info as get_server_info
+from rtlang.compat.sglang.backends import global_config as global_config
 from rtlang.compat.sglang.backends import set_default_backend as set_default_backend
 from rtlang.compat.sglang.choices import ChoicesDecision as ChoicesDecision
 from rtlang.compat.sglang.choices import ChoicesSamplingMethod as ChoicesSamplingMethod
@@ -43,6 +44,11 @@ from rtlang.compat.sglang.program import SglFunction as SglFunction
 from rtlang.compat.sglang.program import function as function
 from rtlang.compat.sglang.runtimes import Engine as Engine
 from rtlang.compat.sglang.runtimes import Runtime as Runtime
+from rtlang.compat.sglang.runtimes import ServerArgs as ServerArgs
 from rtlang.compat.sglang.state import ProgramState as ProgramState
 from rtlang.compat.sglang.state import ProgramStateGroup as ProgramStateGroup
 from rtlang.compat.sglang.text_reader import MissingVariableError as MissingVariableError
+from rtlang.contract.version import VERSION
+
+__version__ = VERSION
+"""Of this package, which is no version of SGLang."""

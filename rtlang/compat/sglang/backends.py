@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NoReturn, Self
@@ -27,6 +28,7 @@ class Backend:
 
     def __init__(self, target: Target) -> None:
         self.target = target
+        self._texts_of_server: dict[int, str] = {}
 
     @property
     def endpoint(self) -> Self:
@@ -49,16 +51,24 @@ class Backend:
 
     @property
     def has_vocabulary(self) -> bool:
-        """Whether the texts of tokens are known: not on a server."""
-        return self._tokenizer is not None
+        """Whether the texts of tokens are known: of a local model, and of a server, which is asked for them."""
+        return self._tokenizer is not None or hasattr(self.target, "token_texts")
 
     def token_text(self, token_id: int) -> str | None:
-        """The text of a token; None on a server, which sends no vocabulary."""
+        """The text of a token; None if the target knows none."""
         tokenizer = self._tokenizer
         if tokenizer is None:
-            return None
+            self.learn_texts([token_id])
+            return self._texts_of_server.get(token_id)
         text: str = tokenizer.token_bytes(token_id).decode("utf-8", "replace")
         return text or str(tokenizer.token_name(token_id))
+
+    def learn_texts(self, token_ids: Iterable[int]) -> None:
+        """Ask a server for the texts of tokens, all in one request; those that are known are not asked for."""
+        target: Any = self.target
+        new = [each for each in dict.fromkeys(token_ids) if each not in self._texts_of_server]
+        if new and self._tokenizer is None and hasattr(target, "token_texts"):
+            self._texts_of_server.update(zip(new, target.token_texts(new), strict=True))
 
     def mark_text(self, roles: tuple[str, ...], role: str, is_begin: bool) -> str:
         """The text around the content of a message; empty on a server, which keeps its chat template."""
@@ -206,6 +216,11 @@ def set_default_backend(backend: Backend | Target | None) -> None:
     _Default.backend = None if backend is None else _checked(backend)
 
 
+def default_backend() -> Backend | None:
+    """The backend of `set_default_backend`; None if there is none."""
+    return _Default.backend
+
+
 def resolve_backend(backend: Backend | Target | None) -> Backend:
     """`backend`, or within a program that of its run, or the default one, or else that of `rt.set_default_runtime`.
 
@@ -237,3 +252,39 @@ def flush_cache(backend: Backend | Target | None = None, empty_cache: bool = Tru
 def get_server_info(backend: Backend | Target | None = None) -> dict[str, Any]:
     """See `Backend.get_server_info`."""
     return resolve_backend(backend).get_server_info()
+
+
+class GlobalConfig:
+    """Global settings of SGLang's frontend. They have no effect here; setting one warns.
+
+    `default_backend` is the backend of `set_default_backend`.
+    """
+
+    def __init__(self) -> None:
+        vars(self).update(
+            verbosity=0,
+            skip_special_tokens_in_output=True,
+            spaces_between_special_tokens_in_out=True,
+            skip_special_tokens_in_decode=True,
+            spaces_between_special_tokens_in_decode=True,
+            enable_precache_with_tracing=True,
+            enable_parallel_encoding=True,
+        )
+
+    @property
+    def default_backend(self) -> Any:
+        """The default backend; None if there is none."""
+        return default_backend()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "default_backend":
+            set_default_backend(value)
+            return
+        if name not in vars(self):
+            raise AttributeError(f"global_config has no setting {name!r}; it has {', '.join(sorted(vars(self)))}")
+        if value != vars(self)[name]:
+            warnings.warn(f"global_config.{name} has no effect", stacklevel=2)
+        vars(self)[name] = value
+
+
+global_config = GlobalConfig()

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from rtlang.contract.errors import OverloadError
@@ -73,6 +73,9 @@ class Texts(Protocol):
 
     def token_text(self, token_id: int) -> str | None:
         """The text of a token; None if it is not known."""
+
+    def learn_texts(self, token_ids: Iterable[int]) -> None:
+        """Make the texts of these tokens known at once, which costs less than one by one."""
 
     def mark_text(self, roles: tuple[str, ...], role: str, is_begin: bool) -> str:
         """The text around the content of a message; empty if it is not known."""
@@ -159,6 +162,10 @@ class Execution:
     def token_text(self) -> Callable[[int], str | None]:
         """See `Texts`."""
         return self._texts.token_text
+
+    def learn_texts(self, token_ids: Iterable[int]) -> None:
+        """See `Texts`."""
+        self._texts.learn_texts(token_ids)
 
     def mark_text(self, roles: tuple[str, ...], role: str, is_begin: bool) -> str:
         """See `Texts`."""

@@ -5,7 +5,7 @@ A log-probability of a token is a tuple (log-probability, token id, text); the t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -61,6 +61,15 @@ def _finish_reason(meta: Meta) -> dict[str, Any]:
 def entries(logprobs: Iterable[TokenLogprob], token_text: TokenText) -> list[Entry]:
     """One tuple per token."""
     return [(each.logprob, each.token_id, token_text(each.token_id)) for each in logprobs]
+
+
+def token_ids_of(meta: Meta) -> Iterator[int]:
+    """The tokens with log-probabilities, those of choices and the likeliest ones at each place included."""
+    of_choices = [*(meta.choice_logprobs or {}).values(), *(meta.unconditional_logprobs or {}).values()]
+    of_choices += [meta.logprobs or (), meta.prompt_logprobs or ()]
+    for each in (entry for logprobs in of_choices for entry in logprobs):
+        yield each.token_id
+        yield from (token_id for token_id, _ in each.top)
 
 
 def _top(logprob: TokenLogprob, token_text: TokenText) -> list[Entry]:

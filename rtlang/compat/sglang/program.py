@@ -5,7 +5,10 @@ from __future__ import annotations
 import inspect
 import threading
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from typing import Any, Literal, overload
 
 from rtlang.compat.sglang.backends import Backend, resolve_backend, running_on
@@ -17,15 +20,17 @@ from rtlang.compat.sglang.tracing import Trace, call_in_trace, compute_prefix, i
 from rtlang.contract.errors import ParameterError, TraceError
 from rtlang.contract.service.target import Target
 from rtlang.lang.execution import batch
+from rtlang.lang.execution.progress import reporter
 from rtlang.lang.execution.row_runs import MAX_THREADS
 from rtlang.lang.lazy_values.values import user_location
 from rtlang.lang.program_state.body import Body
 from rtlang.lang.program_state.state import State, record_of
 from rtlang.lang.program_state.state_record import StateRecord
 from rtlang.lang.sessions.program_options import ProgramOptions
+from rtlang.lang.sessions.session import Session
 
-_CHUNK = 200
-"""Runs that a batch of the generator style starts together."""
+_WINDOW = 200
+"""Runs of a batch of the generator style that have started and that the caller has not taken."""
 
 
 class SglFunction:
@@ -88,28 +93,39 @@ class SglFunction:
         options, arguments = self._divided(kwargs)
         self._check(args, arguments)
         found = resolve_backend(backend)
-        arrivals = Arrivals() if stream else None
+        if not stream:
+            return self._finished(new_session(found.target, None), found, options, args, arguments)
+        arrivals = Arrivals()
         session = new_session(found.target, arrivals)
         execution = Execution(session.recording, found, options, arrivals)
         state = ProgramState(Recorder(execution, State(StateRecord(session.recording))))
 
-        def execute() -> None:
-            with session.ended_by_errors(), running_on(found):
-                self._call(state, execution, args, arguments)
-                session.finish()
-
-        if not stream:
-            execute()
-            return state
-
         def work() -> None:
             try:
-                execute()
+                with session.ended_by_errors(), running_on(found):
+                    self._call(state, execution, args, arguments)
+                    session.finish()
             except BaseException as error:  # raised by reading the state
                 execution.end(error)
 
         threading.Thread(target=work, name="rtlang-sglang", daemon=True).start()
         return state.outside()
+
+    def _finished(
+        self,
+        session: Session,
+        backend: Backend,
+        options: dict[str, Any],
+        args: tuple[Any, ...],
+        arguments: Mapping[str, Any],
+    ) -> ProgramState:
+        """Run the body in this thread; its graph may go on. Raises an exception of the body."""
+        execution = Execution(session.recording, backend, options, None)
+        state = ProgramState(Recorder(execution, State(StateRecord(session.recording))))
+        with session.ended_by_errors(), running_on(backend):
+            self._call(state, execution, args, arguments)
+            session.finish()
+        return state
 
     @overload
     def run_batch(
@@ -148,7 +164,8 @@ class SglFunction:
         Args:
             batch_kwargs: for each run a dict of arguments, or a list or tuple of them by position.
             num_threads: how many bodies may wait for values at the same time; bodies that read nothing need no thread.
-            generator_style: return an iterator, which runs the items in groups of 200.
+            generator_style: return an iterator that gives each state as soon as it and those before it have ended, and starts at most 200
+                runs ahead of the caller. The exception of a body is raised in its place.
             options: sampling options of all runs.
         Raises:
             TypeError: an item does not fit the parameters of the function. The first exception of a body, once all have ended.
@@ -171,8 +188,30 @@ class SglFunction:
 
         if not generator_style:
             return run(inputs)
-        chunks = (inputs[start : start + _CHUNK] for start in range(0, len(inputs), _CHUNK))
-        return (state for chunk in chunks for state in run(chunk))
+        return self._each(inputs, found, defaults, threads, progress_bar)
+
+    def _each(
+        self, inputs: list[dict[str, Any]], backend: Backend, options: dict[str, Any], threads: int, progress: bool
+    ) -> Iterator[ProgramState]:
+        """The states in order, each as soon as its run and those before it have ended; `_WINDOW` runs are ahead of the caller."""
+
+        def start(arguments: dict[str, Any]) -> ProgramState:
+            session = new_session(backend.target, None)
+            return self._finished(session, backend, options, (), arguments)
+
+        with reporter(progress, self.__name__) as report, ThreadPoolExecutor(threads) as pool:
+            running: deque[Future[ProgramState]] = deque()
+            rest = iter(inputs)
+            try:
+                for number in range(len(inputs)):
+                    running.extend(pool.submit(start, each) for each in islice(rest, _WINDOW - len(running)))
+                    state = running.popleft().result()
+                    state.sync()
+                    report(number + 1, len(inputs))
+                    yield state
+            finally:  # the caller may leave early
+                for each in running:
+                    each.cancel()
 
     def _run_part(
         self,

@@ -159,7 +159,7 @@ class Recorder:
             raise ParameterError(
                 "return_text_in_logprobs",
                 True,
-                "a server sends no vocabulary; leave it out, and look up the token ids in the tokenizer of the model",
+                "this backend knows no texts of tokens; leave it out and read the token ids",
             )
         expression = exprs.gen(self._graph_name(gen.name, "gen"), **request.options)
         if request.is_empty:
@@ -181,6 +181,8 @@ class Recorder:
             cut = cut.split(end)[0]
 
         def describe(meta: Meta) -> dict[str, Any]:
+            if wish is not None and wish.has_text:
+                self.execution.learn_texts(meta_info.token_ids_of(meta))
             return meta_info.of_generation(meta, wish, token_text, name)
 
         return Generated(self.execution, cut, recorded.meta, describe, source=recorded.text, cuts=cuts)
@@ -202,6 +204,7 @@ class Recorder:
         choices, method, token_text = select.choices, select.method, self.execution.token_text
 
         def describe(meta: Meta) -> dict[str, Any]:
+            self.execution.learn_texts(meta_info.token_ids_of(meta))
             scores = meta_info.scores_of(meta, choices, token_text)
             return {} if scores is None else method(**scores).meta_info or {}
 
@@ -220,7 +223,9 @@ class Recorder:
         assert scored_by is not None
         (recorded,) = _record(self.inner.copy(), exprs.select(name, choices, method=scored_by))
         self.execution.appended(needs_of(recorded.text))
-        scores = meta_info.scores_of(self.execution.real(recorded.meta), choices, token_text)
+        meta = self.execution.real(recorded.meta)
+        self.execution.learn_texts(meta_info.token_ids_of(meta))
+        scores = meta_info.scores_of(meta, choices, token_text)
         if scores is None:
             raise ParameterError("choices_method", method, "the runtime reports no log-probabilities of choices")
         decision = method(**scores)

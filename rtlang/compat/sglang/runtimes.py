@@ -1,11 +1,14 @@
 """Models in this process: `Runtime`, which runs programs, and `Engine`, which completes prompts as well.
 
-There is no server process beside the model, so options of such a server have no effect.
+There is no server process beside the model, so options of such a server have no effect. `ServerArgs` is a dataclass, because programs hand
+it on with `Engine(**dataclasses.asdict(args))`.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import dataclasses
 import json
 import logging
 import warnings
@@ -21,16 +24,74 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError, ParameterError
 
 
+@dataclasses.dataclass
+class ServerArgs:
+    """Options of an `Engine`; None leaves an option as it is.
+
+    Raises:
+        TypeError: an option is unknown.
+    """
+
+    model_path: str | None = None
+    tokenizer_path: str | None = None
+    chat_template: str | None = None
+    context_length: int | None = None
+    dtype: str | None = None
+    device: str | None = None
+    page_size: int | None = None
+    max_running_requests: int | None = None
+    max_total_tokens: int | None = None
+    chunked_prefill_size: int | None = None
+    mem_fraction_static: float | None = None
+    disable_radix_cache: bool | None = None
+    disable_cuda_graph: bool | None = None
+    attention_backend: str | None = None
+    sampling_backend: str | None = None
+    grammar_backend: str | None = None
+    schedule_policy: str | None = None
+    trust_remote_code: bool | None = None
+    tp_size: int | None = None
+    dp_size: int | None = None
+    log_level: str | None = None
+    host: str | None = None
+    port: int | None = None
+    api_key: str | None = None
+
+    @staticmethod
+    def add_cli_args(parser: argparse.ArgumentParser) -> None:
+        """Add an argument for each option: `--model-path`, ..."""
+        for item in dataclasses.fields(ServerArgs):
+            kind = str(item.type).partition(" ")[0]
+            flags = [f"--{item.name.replace('_', '-')}"]
+            if item.name in _SHORT:
+                flags.append(f"--{_SHORT[item.name]}")
+            if kind == "bool":
+                parser.add_argument(*flags, dest=item.name, action="store_const", const=True, default=None)
+            else:
+                types: dict[str, Any] = {"int": int, "float": float, "str": str}
+                parser.add_argument(*flags, dest=item.name, type=types[kind], default=None)
+
+    @classmethod
+    def from_cli_args(cls, args: argparse.Namespace) -> ServerArgs:
+        """The options of parsed arguments; others are left out."""
+        return cls(**{item.name: getattr(args, item.name, None) for item in dataclasses.fields(cls)})
+
+
+_SHORT = {"tp_size": "tp", "dp_size": "dp"}
+
+
 class Runtime(Backend):
     """A model in this process. Loaded at once; `shutdown` frees it.
 
     Args:
         model_path: a checkpoint directory, a name on a model hub, or "rtlang:tiny", which is part of the package.
+        server_args: the options as one object; those that are given here override them.
         launch_timeout: no effect; nothing is launched.
         options: `context_length`, `dtype`, `device`, `page_size`, `max_running_requests`, `chunked_prefill_size`, `max_total_tokens`,
             `disable_radix_cache`, `log_level`, and all settings of `rt.Runtime`.
     Raises:
-        ConfigError: an option is unknown or has no counterpart; names it and what to use instead.
+        ConfigError: an option is unknown, or would change results and has no counterpart; names it and what to use instead. Options that
+            only tune a server's speed are accepted with a warning.
         ModelLoadError: the model cannot be loaded.
     """
 
@@ -38,10 +99,18 @@ class Runtime(Backend):
         self,
         model_path: str | None = None,
         *,
+        server_args: ServerArgs | None = None,
         log_level: str | None = None,
         launch_timeout: float | None = None,
         **options: Any,
     ) -> None:
+        if server_args is not None:
+            given = {name: value for name, value in dataclasses.asdict(server_args).items() if value is not None}
+            model_path, log_level = (
+                model_path or given.pop("model_path", None),
+                log_level or given.pop("log_level", None),
+            )
+            options = given | options
         if log_level is not None:
             logging.getLogger("rtlang").setLevel(log_level.upper())
         from rtlang.runtime import runtime  # loads torch, which programs on a server never need
@@ -291,16 +360,26 @@ _RENAMED = {
     "context_length": "max_model_len",
     "max_running_requests": "max_rows",
     "chunked_prefill_size": "max_step_tokens",
-    "random_seed": None,
-    "mem_fraction_static": None,
 }
 _INSTEAD = {
     "random_seed": "no seed of the whole engine; pass seed to rt.gen, or temperature=0 for texts that repeat",
-    "mem_fraction_static": "no counterpart; use cache_bytes=, the size of the KV pool in bytes",
     "quantization": "no counterpart; the weights decide",
     "lora_paths": "adapters are not supported; merge the adapter into the weights",
 }
 _OF_A_SERVER = ("host", "port", "api_key", "additional_ports", "nccl_port", "log_requests", "show_time_cost")
+_OF_ITS_SPEED = frozenset(
+    (
+        *("mem_fraction_static", "attention_backend", "prefill_attention_backend", "decode_attention_backend"),
+        *("sampling_backend", "grammar_backend", "mm_attention_backend", "moe_runner_backend"),
+        *("disable_cuda_graph", "disable_cuda_graph_padding", "cuda_graph_max_bs", "cuda_graph_bs"),
+        *("enable_torch_compile", "torch_compile_max_bs", "disable_overlap_schedule", "enable_mixed_chunk"),
+        *("schedule_policy", "schedule_conservativeness", "max_prefill_tokens", "num_continuous_decode_steps"),
+        *("stream_interval", "watchdog_timeout", "decode_log_interval", "enable_metrics", "log_level_http"),
+        *("disable_custom_all_reduce", "enable_p2p_check", "triton_attention_num_kv_splits", "enable_memory_saver"),
+        *("tokenizer_mode", "tokenizer_worker_num", "download_dir", "load_format", "skip_server_warmup"),
+    )
+)
+"""Options that tune a server of SGLang and change no result."""
 _ONE_ONLY = ("tp_size", "dp_size", "pp_size", "nnodes", "tp", "dp")
 _DTYPES = {"half": "float16", "float": "float32"}
 
@@ -315,12 +394,23 @@ def runtime_settings(model_path: str | None, options: dict[str, Any]) -> dict[st
     settings: dict[str, Any] = {} if model_path is None else {"model": model_path}
     for name, value in options.items():
         renamed = _RENAMED.get(name, name)
+        if value is None:  # as `dataclasses.asdict(ServerArgs(...))` gives it
+            continue
         if name in _INSTEAD:
             raise ConfigError(name, value, _INSTEAD[name])
         if name in _OF_A_SERVER or name == "trust_remote_code":
             warnings.warn(
                 f"{name} has no effect: the model runs in this process, and runs no code of its own", stacklevel=3
             )
+        elif name in _OF_ITS_SPEED and not (name == "load_format" and value == "dummy"):
+            advice = "; cache_bytes= is the size of the KV pool" if name == "mem_fraction_static" else ""
+            warnings.warn(f"{name} has no effect{advice}", stacklevel=3)
+        elif name == "load_format":
+            settings["weights"] = "dummy"
+        elif name == "model_path":
+            settings["model"] = value
+        elif name == "log_level":
+            logging.getLogger("rtlang").setLevel(value.upper())
         elif name in _ONE_ONLY:
             if value != 1:
                 raise ConfigError(name, value, "expected 1: one device")

@@ -25,18 +25,23 @@ from rtlang.contract.request_graph import (
     RoleStart,
     Select,
     Text,
+    dependencies,
     name_of,
     parent_of,
 )
 from rtlang.contract.service.target import Target
 from rtlang.lang.lazy_values.values import arg
 from rtlang.lang.program_state import expr as exprs
-from rtlang.lang.program_state.state import State
+from rtlang.lang.program_state.state import State, record_of
 from rtlang.lang.program_state.state_record import StateRecord
 from rtlang.lang.recordings.driver import AheadOfTime
 from rtlang.lang.recordings.recording import Recording
 
 _MIN_PREFIX_CHARS = 64  # a shorter text is computed faster than it is found
+
+
+class NotTracedError(TraceError, TypeError):
+    """A program needs the text of a value or of an input, which has none in a trace. Also a TypeError, as programs of SGLang expect."""
 
 
 class _NoTexts:
@@ -46,6 +51,9 @@ class _NoTexts:
 
     def token_text(self, token_id: int) -> None:
         return None
+
+    def learn_texts(self, token_ids: Iterable[int]) -> None:
+        """Nothing is known."""
 
     def mark_text(self, roles: tuple[str, ...], role: str, is_begin: bool) -> str:
         return ""
@@ -68,12 +76,47 @@ class Trace:
         """The names of the variables."""
         return list(self.state._variables)
 
+    @property
+    def last_node(self) -> TraceNode:
+        """The last node of the program's sequence, with the graph before it."""
+        head = record_of(self.state._recorder.inner).sequence.head
+        return TraceNode(self.graph, head)
+
     def __getitem__(self, name: str) -> Any:
         return self.state[name]
 
     def __str__(self) -> str:
         """One line per node: its id, the node that it continues, and what it does."""
         return "\n".join(map(_line, self.graph.nodes))
+
+
+class TraceNode:
+    """A node of a trace.
+
+    Attributes:
+        node: the node of the graph; None if the sequence is empty.
+    """
+
+    def __init__(self, graph: RequestGraph, node_id: int | None) -> None:
+        self._nodes = {each.node_id: each for each in graph.nodes}
+        self.node = None if node_id is None else self._nodes[node_id]
+
+    def print_graph_dfs(self) -> None:
+        """Print the nodes on which this one depends, and then this one: each node after those that it needs."""
+        order: dict[int, None] = {}
+        todo = [] if self.node is None else [(self.node.node_id, False)]
+        while todo:
+            node_id, is_left = todo.pop()
+            if is_left:
+                order[node_id] = None
+            elif node_id not in order:
+                todo.append((node_id, True))
+                todo += [(each, False) for each in sorted(dependencies(self._nodes[node_id]), reverse=True)]
+        for node_id in order:
+            print(_line(self._nodes[node_id]))
+
+    def __str__(self) -> str:
+        return "" if self.node is None else _line(self.node)
 
 
 def _line(node: Node) -> str:
@@ -119,6 +162,10 @@ def _traced(recording: Recording) -> Iterator[None]:
     token = _current.set(recording)
     try:
         yield
+    except TraceError as error:
+        found = NotTracedError(error.message)
+        found.location = error.location
+        raise found from error
     finally:
         _current.reset(token)
 

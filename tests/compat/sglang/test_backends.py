@@ -81,7 +81,14 @@ def test_programs_run_on_a_server(server: str, tiny: sgl.Runtime) -> None:
 
     @sgl.function
     def with_texts(s: sgl.ProgramState) -> None:
-        s += "a" + sgl.gen("x", return_logprob=True, return_text_in_logprobs=True)
+        s += "a" + sgl.gen(
+            "x",
+            return_logprob=True,
+            return_text_in_logprobs=True,
+            top_logprobs_num=2,
+            logprob_start_len=0,
+            temperature=0,
+        )
 
     try:
         there, here = body.run(backend=endpoint), body.run(backend=tiny)
@@ -91,18 +98,26 @@ def test_programs_run_on_a_server(server: str, tiny: sgl.Runtime) -> None:
             assert far.keys() == near.keys()
         near, far = (state.get_meta_info("y")["input_token_logprobs"] for state in (here, there))
         assert [[entry[1] for entry in option] for option in far] == [[entry[1] for entry in option] for option in near]
-        assert {entry[2] for option in far for entry in option} == {None}  # a server sends no vocabulary
+        assert [[entry[2] for entry in option] for option in far] == [[entry[2] for entry in option] for option in near]
         chunks = list(body.run(backend=endpoint, stream=True).text_iter("x"))
         assert "".join(chunks) == here["x"]
         # The marks of messages are the server's: the text has the contents only.
         assert there.text() == f"Hi{there['x']}{there['y']}"
         assert sgl.get_server_info(endpoint)["limits"]["max_streams"] > 0
-        with pytest.raises(rt.ParameterError, match="return_text_in_logprobs = True: a server sends no vocabulary"):
-            with_texts.run(backend=endpoint)
+        far, near = (with_texts.run(backend=each).get_meta_info("x") for each in (endpoint, tiny))
+        for name in ("output_token_logprobs", "output_top_logprobs", "input_token_logprobs"):
+            texts = [str(entry[2]) for entry in _flat(near[name])]
+            assert [str(entry[2]) for entry in _flat(far[name])] == texts
+            assert "" not in texts
         with pytest.raises(rt.ConfigError, match="only a local Runtime can drop its cache"):
             sgl.flush_cache(endpoint)
     finally:
         endpoint.close()
+
+
+def _flat(entries: list[Any]) -> list[Any]:
+    """The entries of tokens, those of the likeliest ones included."""
+    return [each for entry in entries if entry is not None for each in (entry if isinstance(entry, list) else [entry])]
 
 
 def test_random_programs_are_the_same_on_a_server_and_streamed(server: str, tiny: sgl.Runtime) -> None:
@@ -147,3 +162,27 @@ def test_a_backend_without_a_model_knows_no_texts() -> None:
     backend = resolve_backend(ScriptedRuntime({}))
     assert (backend.token_text(5), backend.mark_text((), "user", True)) == (None, "")
     assert backend.endpoint is backend
+
+
+def test_global_settings_have_no_effect_and_warn() -> None:
+    assert sgl.global_config.verbosity == 0
+    assert sgl.global_config.enable_parallel_encoding is True
+    sgl.global_config.verbosity = 0
+    with pytest.warns(UserWarning, match="verbosity has no effect"):
+        sgl.global_config.verbosity = 2
+    with pytest.warns(UserWarning, match="verbosity has no effect"):
+        sgl.global_config.verbosity = 0
+    with pytest.raises(AttributeError, match="no setting 'speed'"):
+        sgl.global_config.speed = 1
+
+
+def test_the_default_backend_can_be_set_there() -> None:
+    with ScriptedRuntime() as scripted:
+        sgl.global_config.default_backend = scripted
+        assert sgl.global_config.default_backend.target is scripted
+        sgl.global_config.default_backend = None
+        assert sgl.global_config.default_backend is None
+
+
+def test_the_version_is_that_of_this_package() -> None:
+    assert sgl.__version__ == rt.__version__

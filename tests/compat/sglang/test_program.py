@@ -174,13 +174,43 @@ def test_a_batch_keeps_the_order_and_has_ended(num_threads: Any) -> None:
     assert len(runtime.requests) == 60
 
 
-def test_a_batch_of_the_generator_style_runs_in_groups() -> None:
+def test_a_batch_of_the_generator_style_gives_each_state_when_it_has_ended() -> None:
     runtime = scripted()
     states = qa.run_batch([(f"q{n}",) for n in range(450)], backend=runtime, generator_style=True, num_threads=4)
     assert runtime.requests == []
-    assert next(iter(states))["answer"] == "Q0"
-    assert len(runtime.requests) == 200
+    first = next(iter(states))
+    assert first["answer"] == "Q0"
+    assert len(runtime.requests) <= 200
     assert [state["answer"] for state in states] == [f"Q{n}" for n in range(1, 450)]
+
+
+def test_the_generator_style_does_not_wait_for_later_runs() -> None:
+    released = threading.Event()
+
+    @sgl.function
+    def held(s: sgl.ProgramState, number: int) -> None:
+        s += f"q{number}: " + sgl.gen("answer")
+        if number:
+            assert released.wait(20)
+
+    states = held.run_batch([(n,) for n in range(5)], backend=ScriptedRuntime({}), generator_style=True, num_threads=8)
+    first = next(iter(states))
+    assert first.text().startswith("q0: ")
+    released.set()
+    assert len(list(states)) == 4
+
+
+def test_an_error_of_the_generator_style_comes_in_its_place() -> None:
+    @sgl.function
+    def failing(s: sgl.ProgramState, number: int) -> None:
+        s += "a" + sgl.gen("answer")
+        if number == 1:
+            raise ZeroDivisionError
+
+    states = iter(failing.run_batch([(n,) for n in range(3)], backend=ScriptedRuntime({}), generator_style=True))
+    assert next(states).text()
+    with pytest.raises(ZeroDivisionError):
+        next(states)
 
 
 def test_a_progress_bar_may_be_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import dataclasses
 import json
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,13 +43,37 @@ def test_options_of_a_server_become_settings_of_a_runtime() -> None:
     }
     with pytest.warns(UserWarning, match="port has no effect"):
         assert runtime_settings(None, {"port": 30000}) == {}
+    assert runtime_settings("m", {"load_format": "dummy", "port": None}) == {"model": "m", "weights": "dummy"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"attention_backend": "flashinfer"},
+        {"disable_cuda_graph": True},
+        {"schedule_policy": "lpm"},
+        {"mem_fraction_static": 0.8},
+        {"load_format": "auto"},
+    ],
+)
+def test_options_of_the_speed_of_a_server_have_no_effect_and_warn(options: Any) -> None:
+    (name,) = options
+    with pytest.warns(UserWarning, match=f"{name} has no effect"):
+        assert runtime_settings("m", options) == {"model": "m"}
+
+
+def test_an_engine_takes_server_args() -> None:
+    args = sgl.ServerArgs(model_path="rtlang:tiny", context_length=128, log_level="warning")
+    with sgl.Engine(server_args=args) as engine:
+        target: Any = engine.target
+        assert target.config.max_model_len == 128
+        assert engine.generate("The lamp is", {"max_new_tokens": 1, "temperature": 0})["text"]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"tp_size": 2}, "tp_size = 2: expected 1"),
-        ({"mem_fraction_static": 0.8}, "mem_fraction_static = 0.8: no counterpart; use cache_bytes="),
         ({"random_seed": 1}, "random_seed = 1: no seed of the whole engine"),
         ({"tokenizer_path": "other"}, "tokenizer_path"),
         ({"chat_template": "x"}, "chat_template"),
@@ -160,3 +187,20 @@ def test_an_engine_constrains_texts(engine: sgl.Engine) -> None:
 def test_wrong_arguments_of_an_engine_are_refused(engine: sgl.Engine, arguments: Any, message: str) -> None:
     with pytest.raises(rt.ParameterError, match=message):
         engine.generate(**arguments)
+
+
+def test_arguments_of_a_command_line_become_settings() -> None:
+    parser = argparse.ArgumentParser()
+    sgl.ServerArgs.add_cli_args(parser)
+    given = ["--model-path", "m", "--tp", "1", "--disable-radix-cache", "--context-length", "64"]
+    args = sgl.ServerArgs.from_cli_args(parser.parse_args(given))
+    assert (args.model_path, args.tp_size, args.disable_radix_cache, args.host) == ("m", 1, True, None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        settings = runtime_settings(None, dataclasses.asdict(args))
+    assert settings == {"model": "m", "prefix_sharing": False, "max_model_len": 64}
+
+
+def test_an_unknown_option_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="speed"):
+        sgl.ServerArgs(speed=3)  # type: ignore[call-arg]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import rtlang as rt
@@ -77,8 +79,35 @@ def test_a_traced_program_may_call_another() -> None:
     ],
 )
 def test_what_needs_a_text_cannot_be_traced(body: object) -> None:
-    with pytest.raises(rt.TraceError):
-        sgl.function(body).trace()  # type: ignore[call-overload]
+    for kind in (rt.TraceError, TypeError):
+        with pytest.raises(kind) as caught:
+            sgl.function(body).trace()  # type: ignore[call-overload]
+        assert ":" in str(caught.value)
+
+
+def test_the_last_node_prints_the_graph_before_it(capsys: pytest.CaptureFixture[str]) -> None:
+    @sgl.function
+    def tips(s: sgl.ProgramState, topic: str) -> None:
+        s += "Tips for " + topic + ":"
+        forks = s.fork(2)
+        forks += " one" + sgl.gen("tip")
+        forks.join()
+        s += "A: " + forks[0]["tip"] + "B: " + forks[1]["tip"] + sgl.gen("summary")
+
+    trace = tips.trace()
+    trace.last_node.print_graph_dfs()
+    lines = capsys.readouterr().out.splitlines()
+    assert sorted(lines) == sorted(str(trace).splitlines())
+    assert lines[-1] == str(trace.last_node)
+    assert "gen('summary')" in lines[-1]
+    known: set[str] = set()
+    for line in lines:
+        name, _, rest = line.partition(" = ")
+        assert set(re.findall(r"%[0-9]+", rest)) <= known
+        known.add(name)
+    empty = sgl.function(lambda s: None).trace().last_node
+    empty.print_graph_dfs()
+    assert (str(empty), capsys.readouterr().out) == ("", "")
 
 
 def test_the_common_prefix_is_computed_before_the_first_argument(backend: sgl.Runtime) -> None:
