@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+import rtlang as rt
 from rtlang.contract.config import RuntimeConfig
 from rtlang.model.decoders.native_decoder import NativeDecoder
 from rtlang.model.host_runner import HostRunner
@@ -137,3 +138,28 @@ def test_gemma_passes_the_self_check(dtype: str) -> None:
         expected = stock.eval()(torch.tensor([text]), use_cache=False).logits[0]
     mean = float(divergence(expected, logits_of(made, text)).mean())
     assert mean < (1e-6 if dtype == "float32" else 0.1)
+
+
+def test_a_conversation_over_several_runs_is_never_computed_again() -> None:
+    """Sampled texts too, whose tokens are often not those of the tokenizer: a list of messages loses them, a result does not."""
+
+    @rt.program
+    def turn(s: Any, history: Any, question: str) -> None:
+        s += rt.messages(history)
+        s += rt.user(question)
+        s += rt.assistant(rt.gen("answer", max_tokens=24, temperature=1.5, seed=len(question)))
+
+    missed: list[int] = []
+    with rt.Runtime(str(real_model("smollm2")), page_size=1, max_model_len=1024, num_threads=2) as runtime:
+        result = turn.run([{"role": "system", "content": "You are brief."}], PROMPTS[0], runtime=runtime)
+        for question in PROMPTS[1:]:
+            meta, before = result.meta("answer"), result
+            num_known = (
+                meta.usage.prompt_tokens + len(meta.token_ids) - 1
+            )  # the last token was sampled, but not computed
+            as_messages = turn.run(before.messages, question, runtime=runtime)
+            missed.append(num_known - as_messages.meta("answer").usage.cached_tokens)
+            result = turn.run(before, question, runtime=runtime)
+            assert result.meta("answer").usage.cached_tokens >= num_known
+    print("tokens computed again for lists of messages:", missed)
+    assert max(missed) > 0  # otherwise these texts would not show the difference

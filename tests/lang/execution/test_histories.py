@@ -188,28 +188,28 @@ def test_a_message_whose_generation_failed_is_left_out() -> None:
         ]
 
 
-def test_on_another_model_the_texts_go_on() -> None:
-    with ScriptedRuntime({"a": "blue"}) as first, ScriptedRuntime() as other:
+def test_on_another_model_the_texts_go_on(runtime: rt.Runtime) -> None:
+    with ScriptedRuntime({"a": "blue"}) as scripted:
 
         @rt.program
         def body(s: Any) -> None:
             s += rt.user("Color?")
             s += rt.assistant(rt.gen("a"))
 
-        result = body.run(runtime=first)
+        result = body.run(runtime=scripted)
 
         @rt.program
         def turn(s: Any) -> None:
             s += rt.messages(result)
             s += rt.user("Sure?")
-            s += rt.assistant(rt.gen("b"))
+            s += rt.assistant(rt.gen("b", max_tokens=2))
 
-        found = turn.run(runtime=other)
+        found = turn.run(runtime=runtime)
         assert [node for node in found.graph.nodes if "TokenIds" in repr(node)] == []
-        assert other.prompts("b") == ["User: Color?\nAssistant: blue\nUser: Sure?\nAssistant: "]
-        same = turn.run(runtime=first)
+        assert found.messages[:2] == result.messages
+        same = turn.run(runtime=scripted)
         assert [node for node in same.graph.nodes if "TokenIds" in repr(node)] != []
-        assert first.prompts("b") == other.prompts("b")
+        assert scripted.prompts("b") == ["User: Color?\nAssistant: blue\nUser: Sure?\nAssistant: "]
         assert ">blue<" in same.to_html()
         assert "tokens]" not in same.to_html()
 
