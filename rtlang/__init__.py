@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from rtlang.lang.execution.result import Result as Result
     from rtlang.lang.execution.result import StateResult as StateResult
     from rtlang.lang.execution.run import set_default_runtime as set_default_runtime
+    from rtlang.lang.execution.stream import AttemptEvent as AttemptEvent
     from rtlang.lang.execution.stream import EndEvent as EndEvent
     from rtlang.lang.execution.stream import ErrorEvent as ErrorEvent
     from rtlang.lang.execution.stream import PartialEvent as PartialEvent
@@ -131,6 +132,7 @@ if TYPE_CHECKING:
     from rtlang.lang.program_state.messages import messages as messages
     from rtlang.lang.program_state.state import Forks as Forks
     from rtlang.lang.program_state.state import State as State
+    from rtlang.lang.recordings.meta import AttemptMeta as AttemptMeta
     from rtlang.lang.recordings.meta import Meta as Meta
     from rtlang.runtime.runtime import Runtime as Runtime
 
@@ -163,7 +165,7 @@ _MODULES = {
     "rtlang.lang.lazy_values.composing": "format join length",
     "rtlang.lang.program_state.forcing": "value",
     "rtlang.lang.program_state.messages": "messages",
-    "rtlang.lang.recordings.meta": "Meta",
+    "rtlang.lang.recordings.meta": "AttemptMeta Meta",
     "rtlang.lang.partials.distortion": "Distortion",
     "rtlang.lang.decorator": "program",
     "rtlang.lang.pinning": "pin",
@@ -171,7 +173,7 @@ _MODULES = {
     "rtlang.lang.execution.result": "Result StateResult",
     "rtlang.lang.execution.run": "set_default_runtime",
     "rtlang.lang.program_state.state": "Forks State",
-    "rtlang.lang.execution.stream": "EndEvent ErrorEvent PartialEvent ReasoningEvent Stream TextEvent ValueEvent",
+    "rtlang.lang.execution.stream": "AttemptEvent EndEvent ErrorEvent PartialEvent ReasoningEvent Stream TextEvent ValueEvent",
     "rtlang.contract.service.target": "Target",
     "rtlang.lang.lazy_values.values": "Value arg",
     "rtlang.contract.params": "FinishReason SamplingParams SelectMethod Usage",

@@ -172,6 +172,7 @@ def params() -> st.SearchStrategy[SamplingParams]:
         thought_marks=st.just(("<a>", "</a>")),
         max_thought_tokens=st.none() | st.integers(0, 100),
         shows_special=st.booleans(),
+        keeps_invalid=st.booleans(),
     )
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
-from pydantic import BaseModel, field_validator
+from pydantic import BaseModel, ValidationError, field_validator
 
 import rtlang as rt
 from rtlang.contract.errors import CheckError, ParameterError, RequestError, TraceError
@@ -407,3 +409,46 @@ def test_async_streams_read_one_value(serve: Local) -> None:
         return [event async for event in stream if isinstance(event, ValueEvent)]
 
     assert [each.name for each in asyncio.run(work())] == ["inv", "y"]
+
+
+def model(prompt: str) -> str:
+    """Writes invoices, of which about a fifth are valid; after each message, about half."""
+    noise = int.from_bytes(hashlib.sha256(prompt.encode()).digest()[:4], "big")
+    is_valid = noise % 100 < (22 if "not valid" not in prompt else 50)
+    total = 2 * (noise % 50) + 2
+    return json.dumps({"total": total if is_valid else (-total if noise % 3 else total + 1)})
+
+
+def retried(document: str) -> tuple[Invoice | None, int]:
+    """The oracle: a loop that knows only the model and pydantic. The value, and the characters of all prompts and answers."""
+    prompt, size = f"User: {document}\nAssistant: ", 0
+    for _ in range(3):
+        answer = model(prompt)
+        size += len(prompt) + len(answer)
+        try:
+            invoice = Invoice.model_validate_json(answer)
+            if invoice.total % 2 == 0:
+                return invoice, size
+            message = f"{invoice.total} is odd"
+        except ValidationError as error:
+            message = "total: " + error.errors()[0]["msg"].removeprefix("Value error, ")
+        prompt += f"{answer}\nUser: The value is not valid: {message}\nWrite it again, corrected, in the same form.\nAssistant: "
+    return None, size
+
+
+def test_every_row_that_a_retry_loop_repairs_is_repaired_for_its_tokens() -> None:
+    @rt.program
+    def extract(s: rt.State, document: str) -> Any:
+        s += rt.user(document)
+        s += rt.assistant(rt.gen("invoice", type=Invoice, check=even, repair=2))
+        return s["invoice"]
+
+    documents = [f"invoice {number}" for number in range(200)]
+    expected = [retried(document) for document in documents]
+    with ScriptedRuntime({"invoice": model}) as runtime:
+        results = extract.run_batch([{"document": document} for document in documents], runtime=runtime)
+    assert [None if result.error else result.value for result in results] == [invoice for invoice, _ in expected]
+    sizes = [result.usage.prompt_tokens + result.usage.completion_tokens for result in results]
+    assert sum(sizes) <= 1.3 * sum(size for _, size in expected)
+    assert sum(len(result.meta("invoice").attempts) == 1 for result in results) < 60
+    assert 120 < sum(result.error is None for result in results) < 200
