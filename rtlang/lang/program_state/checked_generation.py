@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from rtlang.contract.errors import TraceError
 from rtlang.contract.graph.node_paths import mixed_seed
 from rtlang.contract.params import MAX_SEED, SamplingParams
-from rtlang.contract.request_graph import Block, Call, Const, Operand, Part, Ref, RoleEnd, RoleStart, Switch
+from rtlang.contract.request_graph import Block, Const, Operand, Part, Ref, RoleEnd, RoleStart, Switch
 from rtlang.lang.lazy_values.values import Value, operand_of, text_value, user_location
 from rtlang.lang.program_state import expr as exprs
 from rtlang.lang.program_state.checks import CHAT_TURN, PLAIN_TURN, Check, Checks, check_call, turn_parts
@@ -191,12 +191,9 @@ class CheckedGeneration:
         return message
 
     def _add_call(self, operands: tuple[Operand, ...], run: Callable[[tuple[Any, ...]], Any], path: str) -> int:
-        """Record a call of check functions. They only read their value, so the call may be repeated."""
-        nodes, function = self.state.recording.nodes, f"check {self.gen.name or ''}".rstrip()
-        path = nodes.new_path("", path)
-        node_id = nodes.add_value(lambda node_id: Call(node_id, function, operands, path=path))
-        nodes.functions[node_id] = run
-        return node_id
+        """Record a call of check functions. They only read their value, so the call is pure and may be repeated."""
+        recording, function = self.state.recording, f"check {self.gen.name or ''}".rstrip()
+        return recording.add_call(function, operands, run, recording.nodes.new_path("", path), "pure")
 
     def _judged(self, judge: Any, node_id: int, message: int, number: int) -> int:
         """Record a program that judges an attempt, unless the checks before it have refused; returns the node of its verdict."""
