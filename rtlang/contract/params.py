@@ -142,8 +142,7 @@ class SamplingParams:
             empty if the prompt has begun the thought. A constraint must allow the thought; `reserved_tokens` of `max_tokens` are
             kept for the text after it. Without a constraint that text is free, and only `max_thought_tokens` limits a thought.
         max_thought_tokens: maximum number of tokens of the thought, its marks not counted; then the mark that ends it is forced.
-        keeps_invalid: a value that is invalid in all attempts is the completion, for a program that checks it itself; otherwise the
-            generation fails.
+        keeps_invalid: a value that stays invalid is the completion, for a program that checks it; otherwise the generation fails.
         shows_special: special tokens stand in the text under their names, as they always do in constrained text.
     """
 
@@ -310,15 +309,7 @@ class SamplingParams:
             _check_int("max_thought_tokens", self.max_thought_tokens, 0, MAX_MAX_TOKENS)
             if not self.thought_marks:
                 raise ParameterError("max_thought_tokens", self.max_thought_tokens, "allowed only with thought_marks")
-        flags = (
-            "ignore_eos",
-            "include_stop_str_in_output",
-            "token_healing",
-            "distortion",
-            "shows_special",
-            "keeps_invalid",
-        )
-        for name in flags:
+        for name in _FLAGS:
             if not isinstance(getattr(self, name), bool):
                 raise ParameterError(name, getattr(self, name), "expected true or false")
 
@@ -361,6 +352,9 @@ class SamplingParams:
                 value = tuple(tuple(v) if isinstance(v, list) else v for v in value)
             values[name] = value
         return cls(**values)
+
+
+_FLAGS = tuple(field.name for field in fields(SamplingParams) if isinstance(field.default, bool))
 
 
 def sampling_params(options: Mapping[str, Any], base: SamplingParams | None = None) -> SamplingParams:
