@@ -83,10 +83,14 @@ if TYPE_CHECKING:
     from rtlang.lang.decorator import program as program
     from rtlang.lang.effect_marks import effect as effect
     from rtlang.lang.effect_marks import pure as pure
+    from rtlang.lang.effects.questions import ask as ask
+    from rtlang.lang.effects.sources import now as now
+    from rtlang.lang.effects.sources import random as random
     from rtlang.lang.execution.result import Result as Result
     from rtlang.lang.execution.result import StateResult as StateResult
     from rtlang.lang.execution.run import set_default_runtime as set_default_runtime
     from rtlang.lang.execution.stream import AttemptEvent as AttemptEvent
+    from rtlang.lang.execution.stream import EmitEvent as EmitEvent
     from rtlang.lang.execution.stream import EndEvent as EndEvent
     from rtlang.lang.execution.stream import ErrorEvent as ErrorEvent
     from rtlang.lang.execution.stream import PartialEvent as PartialEvent
@@ -152,6 +156,8 @@ _MODULES = {
     "rtlang.contract.process.call_context": "Question idempotency_key",
     "rtlang.lang.control": "best call first repeat switch vote",
     "rtlang.lang.effect_marks": "effect pure",
+    "rtlang.lang.effects.questions": "ask",
+    "rtlang.lang.effects.sources": "now random",
     "rtlang.lang.explain": "Explanation explain",
     "rtlang.lang.best_of": "best_of",
     "rtlang.lang.fitting": "fit",
@@ -173,7 +179,9 @@ _MODULES = {
     "rtlang.lang.execution.result": "Result StateResult",
     "rtlang.lang.execution.run": "set_default_runtime",
     "rtlang.lang.program_state.state": "Forks State",
-    "rtlang.lang.execution.stream": "AttemptEvent EndEvent ErrorEvent PartialEvent ReasoningEvent Stream TextEvent ValueEvent",
+    "rtlang.lang.execution.stream": (
+        "AttemptEvent EmitEvent EndEvent ErrorEvent PartialEvent ReasoningEvent Stream TextEvent ValueEvent"
+    ),
     "rtlang.contract.service.target": "Target",
     "rtlang.lang.lazy_values.values": "Value arg",
     "rtlang.contract.params": "FinishReason SamplingParams SelectMethod Usage",

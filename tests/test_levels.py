@@ -85,7 +85,7 @@ LEVELS: dict[str, list[str]] = {
         "recordings",
         "program_state sessions",
         "control views",
-        "best_of execution fitting",
+        "best_of effects execution fitting",
         "pinning program",
         "decorator explain",
     ],
@@ -94,7 +94,7 @@ LEVELS: dict[str, list[str]] = {
         "returned_values value_kinds",
         "return_types signatures",
         "tool_calls types",
-        "forms",
+        "answers forms",
         "tools",
     ],
     "rtlang.model": [

@@ -15,7 +15,7 @@ REPEATED_ERRORS = frozenset(("constraint", "budget", "invalid_value", "context_l
 """Codes of errors that follow from the node alone. Others, such as overloads and deadlines, are tried again."""
 
 
-OWN_ERRORS = frozenset(("call", "tool", "value", "spent", "budget"))
+OWN_ERRORS = frozenset(("call", "tool", "value", "question", "spent", "budget"))
 """Codes of errors that belong to one run: `rt.record` tries again, `rt.replay` repeats them."""
 
 

@@ -17,10 +17,11 @@ from typing import Any, Self
 from rtlang.cassette.file import CassetteFile
 from rtlang.cassette.keys import Keys, digest, graph_digest
 from rtlang.cassette.outcomes import Kept, from_stored, how_kept, to_stored
-from rtlang.cassette.resuming import ResumingRun
+from rtlang.cassette.resuming import ResumingRun, is_emission
 from rtlang.contract.errors import CassetteError, ParameterError
-from rtlang.contract.events import Event, NodeFailed, NodeFinished, TextDelta
+from rtlang.contract.events import CallRequested, Event, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.params import FinishReason
+from rtlang.contract.process.call_context import EMIT
 from rtlang.contract.request_graph import Call, Node, Part, RequestGraph, Text
 from rtlang.contract.runs.known import Known, KnownOutcome
 from rtlang.contract.runs.run_options import DEFAULT_OPTIONS, Ability, RunOptions, abilities_of
@@ -226,7 +227,9 @@ class RecordedRun(ForwardedRun):
 
     def listen(self, event: Event) -> None:
         """Record the outcome of a node, then hand the event on: nothing that a caller has seen is missing from the file."""
-        if isinstance(event, TextDelta):
+        if isinstance(event, CallRequested) and event.function == EMIT:
+            self._key_of.pop(event.node_id, None)  # a value for the stream: a replayed run sends it again
+        elif isinstance(event, TextDelta):
             if event.node_id in self._key_of:
                 self._deltas.setdefault(event.node_id, []).append(event)
         elif isinstance(event, (NodeFinished, NodeFailed)):
@@ -302,7 +305,7 @@ class Replay(DefaultWithin):
 
     def _answer(self, asked: Any) -> bool:
         node = asked.node
-        if isinstance(node, Text):
+        if isinstance(node, Text) or is_emission(node):
             return False
         if isinstance(node, Call):
             name = f"the call of {node.function}()"

@@ -10,7 +10,8 @@ from typing import Any
 
 from rtlang.contract.errors import CassetteError, RtlangError
 from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
-from rtlang.contract.request_graph import Node, RequestGraph, Text
+from rtlang.contract.process.call_context import EMIT
+from rtlang.contract.request_graph import Call, Node, RequestGraph, Text
 from rtlang.contract.runs.known import Known, KnownOutcome
 from rtlang.contract.runs.run_options import RunOptions
 from rtlang.contract.service.target import ForwardedRun, Listener, Target
@@ -77,7 +78,7 @@ class ResumingRun(ForwardedRun):
         self._listener(event)
 
     def _answer(self, asked: AskedNode) -> bool:
-        if isinstance(asked.node, Text):
+        if isinstance(asked.node, Text) or is_emission(asked.node):
             return False
         self._move(asked.graph_id)
         asked.end(KnownOutcome(CassetteError("", "the run continues on another runtime")))  # has no listener any more
@@ -102,14 +103,14 @@ class ResumingRun(ForwardedRun):
     def _on_remote_event(self, event: Event) -> None:
         if not isinstance(event, (GraphFinished, GraphFailed)) and event.node_id in self._ended:
             if isinstance(event, CallRequested):
-                self._answer_call(event.node_id)
+                self._answer_call(event.node_id, is_emission=event.function == EMIT)
             return
         if isinstance(event, CallRequested) and event.node_id in self._known:
             self._answer_call(event.node_id)
         else:
             self._listener(event)
 
-    def _answer_call(self, node_id: int) -> None:
+    def _answer_call(self, node_id: int, *, is_emission: bool = False) -> None:
         """Answer with the recorded value, in a separate thread, because the remote run may not be known yet."""
         known = self._known.get(node_id)
 
@@ -118,6 +119,8 @@ class ResumingRun(ForwardedRun):
                 run = self.run
             if known is not None and isinstance(known.end, NodeFinished):
                 run.resolve(node_id, known.end.value)
+            elif is_emission:
+                run.resolve(node_id, None)
             else:
                 run.reject(
                     node_id,
@@ -126,6 +129,11 @@ class ResumingRun(ForwardedRun):
                 )
 
         _in_thread(act)
+
+
+def is_emission(node: Node) -> bool:
+    """Whether a node sends a value to the stream."""
+    return isinstance(node, Call) and node.function == EMIT
 
 
 def _in_thread(act: Callable[[], None]) -> None:

@@ -11,17 +11,16 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
-from rtlang.contract.errors import ParameterError, RtlangError, TraceError, ValueParseError
+from rtlang.contract.errors import ParameterError, TraceError, ValueParseError
 from rtlang.contract.graph.checks import MAX_CASES, MAX_ITERATIONS, MAX_NESTING, MAX_OPERANDS
-from rtlang.contract.graph.host_calls import HostFunction, to_plain
+from rtlang.contract.graph.host_calls import HostFunction
 from rtlang.contract.graph.node_paths import ANY_TURN, segment
 from rtlang.contract.graph.nodes import Policy
-from rtlang.contract.graph.value_size import check_plain
 from rtlang.contract.request_graph import MAX_NAME_CHARS, Block, Const, Decide, How, Operand, Ref, Repeat, Switch
 from rtlang.lang.effect_marks import OnUnknown, policy_of, strictest
 from rtlang.lang.lazy_values.identity_tests import check_tests
 from rtlang.lang.lazy_values.operations import Lazy, Operation
-from rtlang.lang.lazy_values.values import Value, lazy_form, operand_of, parts_of, source_of, user_frame, user_location
+from rtlang.lang.lazy_values.values import Value, lazy_form, parts_of, source_of, user_frame, user_location
 from rtlang.lang.output_types.kinds import ANY, INT, STR, Kind, Listed
 from rtlang.lang.output_types.return_types import Reader, return_reader
 from rtlang.lang.output_types.returned_values import plain_of
@@ -32,6 +31,7 @@ from rtlang.lang.program_state.body import current_state, is_coroutine_function,
 from rtlang.lang.program_state.expr import Expr, described
 from rtlang.lang.program_state.state import State, record_of
 from rtlang.lang.program_state.state_record import StateRecord
+from rtlang.lang.recordings.operands import actual, call_reader, operand_for, reader_for, type_of
 from rtlang.lang.recordings.recorded_nodes import Control
 from rtlang.lang.recordings.recording import Recording
 
@@ -89,15 +89,15 @@ def call(
     places = [f"argument {number} of rt.call()" for number in range(1, len(args) + 1)]
     places += [f"argument {name} of rt.call()" for name in keywords]
     given = (*args, *keywords.values())
-    operands = tuple(_operand(each, recording, where) for each, where in zip(given, places, strict=True))
-    readers = [_reader(each, recording) for each in given] if recording.is_in_block else None
+    operands = tuple(operand_for(each, recording, where) for each, where in zip(given, places, strict=True))
+    readers = [reader_for(each, recording) for each in given] if recording.is_in_block else None
 
     def run(plain: tuple[Any, ...]) -> Any:
         if readers is not None:  # the values differ from iteration to iteration
-            actual = [read(value) for read, value in zip(readers, plain, strict=True)]
+            values = [read(value) for read, value in zip(readers, plain, strict=True)]
         else:
-            actual = list(map(_actual, given, plain))
-        return function(*actual[: len(args)], **dict(zip(keywords, actual[len(args) :], strict=True)))
+            values = list(map(actual, given, plain))
+        return function(*values[: len(args)], **dict(zip(keywords, values[len(args) :], strict=True)))
 
     if policy is None:
         policy = policy_of(function, None, None)
@@ -166,7 +166,7 @@ def _called(
     node_id = recording.add_call(name, operands, run, path, policy)
     if reader is not None:
         recording.nodes.readers[node_id] = reader
-    return _value(recording, node_id, f"the value of {name.partition('(')[0]}()", kind, reader)
+    return node_value(recording, node_id, f"the value of {name.partition('(')[0]}()", kind, reader)
 
 
 def first(values: Iterable[Any]) -> Any:
@@ -226,7 +226,7 @@ def repeat(body: Branch, *, until: Callable[[Any], Any] | None = None, at_most: 
 
 def _given_state(state: Any, what: str) -> StateRecord:
     if state is None:
-        return _state(what)
+        return running_state(what)
     if not isinstance(state, State):
         raise ParameterError("state", state, "expected a state of the running program, such as a fork")
     return record_of(state)
@@ -300,14 +300,16 @@ class _Blocks:
                     user_location(),
                 )
             value = (
-                None if returned is None else _operand(returned, recording, f"the value of a branch of {self._what}()")
+                None
+                if returned is None
+                else operand_for(returned, recording, f"the value of a branch of {self._what}()")
             )
             lazy = lazy_form(returned) if not isinstance(returned, (list, tuple, dict)) else None
             self._kinds.append(ANY if lazy is None else lazy.kind)
-            self._types.append(_type_of(returned, recording))
-            self._readers.append(_call_reader(returned, recording))
+            self._types.append(type_of(returned, recording))
+            self._readers.append(call_reader(returned, recording))
             if until is not None:
-                self.until = _operand(self._called(until, public, turn), recording, "the value of until")
+                self.until = operand_for(self._called(until, public, turn), recording, "the value of until")
                 if isinstance(self.until, Const):
                     raise TraceError(
                         f"{self._what}(): until= is always {self.until.value!r:.60}; expected a function of the state after the body, "
@@ -343,7 +345,7 @@ class _Blocks:
         reader = reader_of(output_type) if are_equal and output_type is not None else None
         if reader is None and all(each is self._readers[0] for each in self._readers):
             reader = self._readers[0]
-        return _value(state.recording, control.node_id, f"the value of {self._what}()", kind, reader)
+        return node_value(state.recording, control.node_id, f"the value of {self._what}()", kind, reader)
 
 
 def _takes_turn(function: object) -> bool:
@@ -369,15 +371,6 @@ def _turn_of(loop_id: int, recording: Recording) -> Value:
     return Value(recording, (ref.node_id,), (ref,), read, "the number of the iteration", lazy=Lazy(INT, ref))
 
 
-def _type_of(value: object, recording: Recording) -> OutputType | None:
-    """The type of a generation whose value this is; None for text and everything else."""
-    if not isinstance(value, Value) or source_of(value) is not recording or value._rt_is_text:
-        return None
-    parts = value._rt_parts
-    ref = parts[0] if parts is not None and len(parts) == 1 else None
-    return recording.type_of(ref) if isinstance(ref, Ref) else None
-
-
 def _is_same(one: OutputType | None, other: OutputType) -> bool:
     """Whether two types read the same texts as the same values."""
     if one is None or one is other:
@@ -387,23 +380,8 @@ def _is_same(one: OutputType | None, other: OutputType) -> bool:
     return same and is_known
 
 
-def _reader(given: object, recording: Recording) -> Callable[[Any], Any]:
-    """Makes the value of an operand from its plain data; typed where `given` is the value of a generation or of a call."""
-    output_type = _type_of(given, recording)
-    if output_type is not None:
-        return reader_of(output_type)
-    return _call_reader(given, recording) or (lambda plain: plain)
-
-
-def _call_reader(given: object, recording: Recording) -> Reader | None:
-    """Makes the value of a call from its plain data; None for all other values."""
-    parts = given._rt_parts if isinstance(given, Value) and source_of(given) is recording else None
-    ref = parts[0] if parts is not None and len(parts) == 1 else None
-    return recording.nodes.readers.get(ref.node_id) if isinstance(ref, Ref) else None
-
-
 def _decide(how: How, values: Iterable[Any], need: int | None, by: Iterable[Any] | None) -> Any:
-    state = _state(f"rt.{how}")
+    state = running_state(f"rt.{how}")
     for field, value in (("values", values), ("by", by)):
         if isinstance(value, (str, bytes, Mapping)):
             raise ParameterError(field, value, "expected a list of values, not one value")
@@ -412,10 +390,10 @@ def _decide(how: How, values: Iterable[Any], need: int | None, by: Iterable[Any]
         raise TraceError(f"rt.{how}(): expected 1 to {MAX_OPERANDS} values, not {len(given)}", user_location())
     if need is not None and (isinstance(need, bool) or not isinstance(need, int) or not 1 <= need <= len(given)):
         raise ParameterError("need", need, f"expected 1 to {len(given)}, the number of values")
-    of = tuple(_operand(each, recording, f"value {number} of rt.{how}()") for number, each in enumerate(given, 1))
+    of = tuple(operand_for(each, recording, f"value {number} of rt.{how}()") for number, each in enumerate(given, 1))
     rates = None
     if by is not None:
-        rates = tuple(_operand(each, recording, f"number {number} in by") for number, each in enumerate(by, 1))
+        rates = tuple(operand_for(each, recording, f"number {number} in by") for number, each in enumerate(by, 1))
         if len(rates) != len(of):
             raise ParameterError("by", len(rates), f"expected {len(of)} numbers, one for each value")
     path = state.new_path(f"{how}()")
@@ -424,7 +402,7 @@ def _decide(how: How, values: Iterable[Any], need: int | None, by: Iterable[Any]
 
     def read() -> Any:
         index, plain = recording.outcomes.plain_value(node_id)
-        return _actual(given[index], plain)
+        return actual(given[index], plain)
 
     kinds = [lazy_form(each) for each in given]
     kind = kinds[0].kind if kinds[0] is not None and all(each and each.kind is kinds[0].kind for each in kinds) else ANY
@@ -434,9 +412,11 @@ def _decide(how: How, values: Iterable[Any], need: int | None, by: Iterable[Any]
     )
 
 
-def _value(
+def node_value(
     recording: Recording, node_id: int, what: str, kind: Kind, reader: Callable[[Any], Any] | None = None
 ) -> Value:
+    """The lazy value of a node that computes one; `reader` makes it from the plain value in the graph."""
+
     def read() -> Any:
         plain = recording.outcomes.plain_value(node_id)
         return plain if reader is None else reader(plain)
@@ -453,55 +433,21 @@ def _checked(value: Value) -> Value:
     return value
 
 
-def _state(what: str) -> StateRecord:
+def running_state(what: str) -> StateRecord:
+    """The state of the innermost running program.
+
+    Raises:
+        TraceError: there is none; names `what` was called.
+    """
     state = current_state()
     if state is None:
         raise TraceError(f"{what}() works only inside a program", user_location())
     return record_of(state)
 
 
-def _operand(item: Any, recording: Recording, where: str) -> Operand:
-    """An item as an operand: a lazy value, plain data, or a list of those."""
-    if isinstance(item, Value) and source_of(item) not in (None, recording):
-        raise TraceError(f"{where} belongs to another run", user_location())
-    if isinstance(item, (list, tuple)) and any(isinstance(each, (Value, list, tuple)) for each in item):
-        items = tuple(_operand(each, recording, where) for each in item)
-        return recording.nodes.add_apply("list", items)
-    found = operand_of(item, recording)
-    if found is not None:
-        return found
-    if isinstance(item, Value):
-        parts = parts_of(item, recording)
-        if parts is not None and len(parts) == 1 and isinstance(parts[0], Ref):
-            return parts[0]  # the text of a value of another type
-        item = item._rt_real(where)
-    plain = to_plain(item)
-    problem = check_plain(plain)
-    if problem is not None:
-        raise TraceError(f"{where}: {problem}", user_location())
-    return Const(plain)
-
-
 def _key_operand(value: Any, recording: Recording) -> Operand:
-    return _operand(value, recording, "the value of switch()")
+    return operand_for(value, recording, "the value of switch()")
 
 
 def _key(key: Any) -> Any:
     return key.value if isinstance(key, enum.Enum) else key
-
-
-def _actual(given: Any, plain: Any) -> Any:
-    """The Python value of an operand, if all it needs has ended; else the plain one."""
-    if isinstance(given, Value):
-        source = source_of(given)
-        if source is None or not source.has(given._rt_needs):
-            return plain
-        assert isinstance(source, Recording)
-        try:
-            with source.outcomes.unseen():
-                return given._rt_read()
-        except RtlangError:
-            return plain
-    if isinstance(given, (list, tuple)) and isinstance(plain, list) and len(given) == len(plain):
-        return type(given)(map(_actual, given, plain)) if type(given) in (list, tuple) else plain
-    return given

@@ -124,6 +124,15 @@ class ValueEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class EmitEvent:
+    """A value that the program sent with `s.emit(value)`. `path` names the call: the same in every run of the program."""
+
+    path: str
+    value: Any
+    node_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class ErrorEvent:
     """A variable that failed, or whose text does not parse as its type."""
 
@@ -140,8 +149,16 @@ class EndEvent(Generic[R_co]):
 
 
 StreamEvent: TypeAlias = (
-    TextEvent | AttemptEvent | ReasoningEvent | PartialEvent | ValueEvent | ErrorEvent | EndEvent[R_co]
+    TextEvent | AttemptEvent | ReasoningEvent | PartialEvent | ValueEvent | EmitEvent | ErrorEvent | EndEvent[R_co]
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Emission:
+    """A value that the program has sent."""
+
+    node_id: int
+    value: Any
 
 
 class Stream(Generic[R_co]):
@@ -161,10 +178,12 @@ class Stream(Generic[R_co]):
             options,
             on_event=self._put,
             on_end=lambda: self._put(None),
+            on_emission=lambda node_id, value: self._put(_Emission(node_id, value)),
         )
         self._session = self._run.session
         self._condition = InterruptibleCondition()
-        self._raw: deque[Event | None] = deque()
+        self._raw: deque[Event | _Emission | None] = deque()
+        self._emitted: int | None = None  # the emission that the reader has now
         self._ready: deque[StreamEvent[R_co]] = deque()
         self._is_body_done = False
         self._known_names: set[str] = set()
@@ -365,7 +384,7 @@ class Stream(Generic[R_co]):
         self._is_body_done = True
         self._put(None)
 
-    def _put(self, event: Event | None) -> None:
+    def _put(self, event: Event | _Emission | None) -> None:
         with self._condition.lock:
             if event is not None:
                 self._raw.append(event)
@@ -379,6 +398,9 @@ class Stream(Generic[R_co]):
 
     def _next(self) -> StreamEvent[R_co] | None:
         """The next available event, or None; sets `_is_over` after the last one."""
+        if self._emitted is not None:  # the reader asks for the next event, so it has dealt with this one
+            self._session.acknowledge(self._emitted)
+            self._emitted = None
         if self._is_over:
             return None
         while not self._ready:
@@ -393,7 +415,10 @@ class Stream(Generic[R_co]):
                 return EndEvent(result)
             else:
                 return None
-        return self._ready.popleft()
+        found = self._ready.popleft()
+        if isinstance(found, EmitEvent):
+            self._emitted = found.node_id
+        return found
 
     def _raise_error(self) -> None:
         """Raise the error of the run after its last event, once."""
@@ -402,11 +427,14 @@ class Stream(Generic[R_co]):
             self._has_raised = True
             raise error
 
-    def _translate(self, event: Event) -> list[StreamEvent[R_co]]:
+    def _translate(self, event: Event | _Emission) -> list[StreamEvent[R_co]]:
         recording = self._session.recording
         if isinstance(event, (TextDelta, NodeFinished, NodeFailed)) and recording.nodes.is_checked(event.node_id):
             return self._of_checked(event)
         match event:
+            case _Emission():
+                path = recording.nodes.path_at(event.node_id)
+                return [EmitEvent(path or "", event.value, event.node_id)]
             case TextDelta() if event.node_id in recording.nodes.names_of_reasoning:
                 return [ReasoningEvent(recording.nodes.names_of_reasoning[event.node_id], event.text, event.node_id)]
             case NodeFinished() | NodeFailed() if event.node_id in recording.nodes.names_of_reasoning:

@@ -148,6 +148,20 @@ class State:
             )
         self._record.append_item(checked, value)
 
+    def emit(self, value: Any) -> None:
+        """Send a value to whoever reads the stream of the run, as an `rt.EmitEvent`, once it is known.
+
+        The values of one state come in the order in which they were emitted; within rt.switch and rt.repeat, in the order in which they are
+        known. A durable run (`rt.journal`) that goes on does not send again what its reader had taken before: the reader has taken a
+        value when it asks for the next event.
+
+        Args:
+            value: a generated value, plain data, or a list of those.
+        Raises:
+            TraceError: the value is nothing that a graph holds.
+        """
+        self._record.emit(value)
+
     # Reading
 
     def __getitem__(self, name: str) -> AnyValue:

@@ -14,6 +14,7 @@ from rtlang.compiler.context import Pieces
 from rtlang.contract.errors import TraceError
 from rtlang.contract.graph.node_paths import mixed_seed, segment
 from rtlang.contract.params import MAX_SEED, SamplingParams
+from rtlang.contract.process.call_context import EMIT
 from rtlang.contract.request_graph import MAX_NAME_CHARS, Part, Ref, RoleEnd, RoleStart, TokenIds
 from rtlang.lang.lazy_values.values import Value, parts_of, source_of, text_value, user_location
 from rtlang.lang.program_state import expr as exprs
@@ -21,6 +22,7 @@ from rtlang.lang.program_state.checked_generation import CheckedGeneration
 from rtlang.lang.program_state.expr import Expr, as_expr
 from rtlang.lang.program_state.sequence import NodeSequence
 from rtlang.lang.program_state.variables import Plain, TextVariable, Variable, generated
+from rtlang.lang.recordings.operands import actual, operand_for, reader_for
 from rtlang.lang.recordings.recording import Recording
 
 MAX_OWN_NAME_CHARS = 256
@@ -80,6 +82,7 @@ class StateRecord:
         self.is_joined = False
         self._calls: set[str] = set()
         self._of_blocks: set[str] = set()  # variables of branches and loops
+        self._last_emission: int | None = None
 
     # Recording
 
@@ -194,6 +197,22 @@ class StateRecord:
         else:
             sequence.keep_head()
         self.add_generation(key, entries if params.n > 1 else entries[0])
+
+    def emit(self, value: object) -> None:
+        """Record that a value is sent to the stream of the run."""
+        recording = self.recording
+        operand = operand_for(value, recording, "the value of emit()")
+        reader = reader_for(value, recording) if recording.is_in_block else None
+
+        def read(plain: tuple[object, ...]) -> object:
+            return actual(value, plain[0]) if reader is None else reader(plain[0])
+
+        with recording.nodes.lock:
+            node_id = recording.add_call(EMIT, (operand,), read, self.new_path("emit"), "retry")
+            if self._last_emission is not None:
+                recording.nodes.emitted_before[node_id] = self._last_emission
+            if not recording.is_in_block:
+                self._last_emission = node_id
 
     def sampling(self, gen: exprs.Gen) -> SamplingParams:
         """The sampling parameters of a generation. In a fork other than the first, a seed of its own is mixed with the index of the fork.
@@ -494,9 +513,11 @@ class StateRecord:
             return [part for part in texts if part and not isinstance(part, (RoleStart, RoleEnd))]
 
         now = parts()
-        if not any(recording.nodes.is_control(part) for part in now):
+        refs = [part.node_id for part in now if isinstance(part, Ref)]
+        inside = {node_id for node_id in refs if recording.nodes.is_any_inside((node_id,))}  # of loops that have ended
+        if not inside and not any(recording.nodes.is_control(part) for part in now):
             return text_value(recording, now, what)
-        needs = recording.needs_of([part.node_id for part in now if isinstance(part, Ref)])
+        needs = recording.needs_of([node_id for node_id in refs if node_id not in inside])
 
         def read() -> str:  # only then the chosen branches are known
             return "".join(

@@ -97,6 +97,7 @@ class RecordedNodes:
         locations: `file:line` of the calls that recorded nodes, by id in the graph.
         functions: the functions of host calls, by id in the graph.
         readers: make their values from plain data, where their functions declare a type that plain data loses.
+        emitted_before: of emissions, the one before in the same state; both by id in the graph.
         computed: the values of pure functions, by the ids of the nodes that compute them.
         reasoning_of: the nodes of reasoning by the nodes of the values that follow them.
         names_of_reasoning: the names of these values by the nodes of reasoning.
@@ -116,6 +117,7 @@ class RecordedNodes:
         self.locations: dict[int, str] = {}
         self.functions: dict[int, HostFunction] = {}
         self.readers: dict[int, Callable[[Any], Any]] = {}
+        self.emitted_before: dict[int, int] = {}
         self.computed: dict[int, Computed] = {}
         self.reasoning_of: dict[int, int] = {}
         self.names_of_reasoning: dict[int, str | None] = {}

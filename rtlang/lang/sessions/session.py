@@ -29,13 +29,14 @@ from rtlang.contract.errors import (
 from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
 from rtlang.contract.graph.host_calls import answer_call
 from rtlang.contract.params import Usage
-from rtlang.contract.process.call_context import CallContext, idempotency_key_of
+from rtlang.contract.process.call_context import EMIT, CallContext, idempotency_key_of
 from rtlang.contract.request_graph import Generate, Node, Text
 from rtlang.contract.runs.run_options import abilities_of
 from rtlang.contract.service.target import GraphRun, Target
 from rtlang.lang.recordings.driver import EndedDriver, Outcome, never, outcome_at_end
 from rtlang.lang.recordings.recording import Recording
 from rtlang.lang.sessions.compilation import EventCopies, RunCompilation
+from rtlang.lang.sessions.emissions import EmissionOrder
 from rtlang.lang.sessions.interruptible_condition import InterruptibleCondition
 from rtlang.lang.sessions.program_options import DEFAULT_PROGRAM_OPTIONS, ProgramOptions, checked_outputs
 
@@ -57,6 +58,8 @@ class Session:
         on_event: called with every event of the graph, on the runtime's thread.
         on_end: called once when `final` is set, from any thread.
         on_wait: called when the body is about to block its thread.
+        on_emission: called with the node and the value of each `State.emit`, in order; whoever takes it calls `acknowledge`. Without, the
+            values are dropped.
         on_overload: called when the target's queue is full; waits, and returns whether to retry.
     """
 
@@ -71,6 +74,7 @@ class Session:
         on_end: Callable[[], None] | None = None,
         on_wait: Callable[[], None] | None = None,
         on_overload: Callable[[OverloadError], bool] | None = None,
+        on_emission: Callable[[int, Any], None] | None = None,
     ) -> None:
         self._options = options.run.begun(time.monotonic())
         self._options.check_abilities(abilities_of(target))
@@ -91,6 +95,8 @@ class Session:
         self._condition = InterruptibleCondition()
         self._flush_lock = threading.RLock()
         self._run: GraphRun | None = None
+        self._on_emission = on_emission
+        self._emissions = EmissionOrder(self.recording.nodes.emitted_before, self._outcomes.__contains__)
         self._run_id, self._handler = secrets.token_hex(16), options.ask
 
     @property
@@ -317,7 +323,10 @@ class Session:
             self._record_outcome(event)
             for copy in copies:
                 self._record_outcome(copy)
-        if isinstance(event, CallRequested):
+            emitted = self._emitted(event)
+        for each in emitted:
+            self._emit(each)
+        if isinstance(event, CallRequested) and event.function != EMIT:
             function = self.recording.nodes.host_function(event.node_id)
             answer_call(event, function, self._answering_run, context=self._context_of(event))
         if self._on_event is not None:
@@ -331,6 +340,27 @@ class Session:
         elif isinstance(event, (NodeFinished, NodeFailed)):
             with self._condition.lock:
                 self._condition.notify_all()
+
+    def _emitted(self, event: Event) -> list[CallRequested]:
+        """The values to deliver after an event."""
+        match event:
+            case CallRequested(function=function) if function == EMIT:
+                return self._emissions.take(event)
+            case NodeFinished() | NodeFailed() if self._emissions.holds_any:
+                return self._emissions.end(event.node_id)
+        return []
+
+    def _emit(self, event: CallRequested) -> None:
+        function = self.recording.nodes.host_function(event.node_id)
+        if self._on_emission is None or function is None:
+            answer_call(event, lambda plain: None, self._answering_run)
+        else:
+            self._on_emission(event.node_id, function(event.args))
+
+    def acknowledge(self, node_id: int) -> None:
+        """Note that the value of an emission was taken. Nothing happens after the end of the run."""
+        with suppress(RtlangError):
+            self._answering_run().resolve(node_id, None)
 
     def _context_of(self, event: CallRequested) -> CallContext:
         """The circumstances of a call: those that a journal knows, or of this run alone."""

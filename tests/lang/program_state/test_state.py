@@ -567,3 +567,19 @@ def test_what_is_no_list_cannot_be_appended_to(target: FakeTarget) -> None:
     assert_refused(plain, "append('x'): the variable is 3; expected a list")
     assert_refused(made, "append('x'): the variable is a generated value")
     assert_refused(expression, "append('x') got rt.gen('y')")
+
+
+def test_the_text_of_a_sequence_with_a_loop_that_has_ended_can_be_read() -> None:
+    @rt.program
+    def body(s: rt.State) -> tuple[str, str]:
+        def turn(inner: rt.State) -> Any:
+            inner += rt.gen("y")
+            return inner["y"]
+
+        s += "B"
+        turns = rt.repeat(turn, at_most=2)
+        s += "."
+        return str(turns), str(s.text())
+
+    with ScriptedRuntime({"y": ["one", "two"]}) as runtime:
+        assert body.run(runtime=runtime).value == ("two", "Bonetwo.")

@@ -1,0 +1,1 @@
+"""Effects that programs have beside calls: time, randomness, questions to people."""
