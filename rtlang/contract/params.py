@@ -42,12 +42,9 @@ MAX_DRY_BREAKERS = 128
 MAX_DRY_BREAKER_CHARS = 40
 """Characters of one sequence breaker."""
 DRY_BREAKERS = ("\n", ":", '"', "*")
-_NORMALIZED = frozenset(
-    (
-        *("stop", "stop_token_ids", "stop_regex", "logit_bias", "thought_marks", "logits_processors"),
-        *("bad_words", "allowed_token_ids", "dry_sequence_breakers"),
-    )
-)  # options accepted in several forms
+_LISTS_OF_TEXTS = ("stop", "stop_regex", "bad_words", "dry_sequence_breakers", "thought_marks")
+_NORMALIZED = frozenset((*_LISTS_OF_TEXTS, "stop_token_ids", "logit_bias", "logits_processors", "allowed_token_ids"))
+"""Options accepted in several forms."""
 
 
 class FinishReason(StrEnum):
