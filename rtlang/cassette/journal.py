@@ -10,12 +10,12 @@ from typing import Any, Literal
 from rtlang.cassette.answers import JournalDesk
 from rtlang.cassette.journal_file import JournalFile
 from rtlang.cassette.journaled_run import JournaledRun
-from rtlang.cassette.keys import Keys
 from rtlang.cassette.places import Places
 from rtlang.cassette.recorder import DefaultWithin, identity_of, takes_known
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.request_graph import Call, Part, RequestGraph, Text
 from rtlang.contract.runs.known import KnownOutcome
+from rtlang.contract.runs.node_keys import Keys
 from rtlang.contract.runs.run_options import ALL_ABILITIES, DEFAULT_OPTIONS, Ability, RunOptions, abilities_of
 from rtlang.contract.service.target import GraphRun, Listener, Target
 from rtlang.contract.service.text_service import count_tokens

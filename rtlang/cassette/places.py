@@ -12,9 +12,9 @@ from typing import Any
 
 import msgpack
 
-from rtlang.cassette.keys import Keys
 from rtlang.contract.graph.node_paths import at_turn
 from rtlang.contract.request_graph import Node, Repeat, Switch, blocks_of, nodes_to_plain, path_of
+from rtlang.contract.runs.node_keys import Keys
 from rtlang.protocol.plain_values import value_to_wire
 
 KEY_MARK = "="

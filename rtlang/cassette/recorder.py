@@ -15,15 +15,16 @@ from types import TracebackType
 from typing import Any, Self
 
 from rtlang.cassette.file import CassetteFile
-from rtlang.cassette.keys import Keys, digest, graph_digest
 from rtlang.cassette.outcomes import Kept, from_stored, how_kept, to_stored
 from rtlang.cassette.resuming import ResumingRun, is_emission
 from rtlang.contract.errors import CassetteError, ParameterError
 from rtlang.contract.events import CallRequested, Event, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.params import FinishReason
 from rtlang.contract.process.call_context import EMIT
-from rtlang.contract.request_graph import Call, Node, Part, RequestGraph, Text
+from rtlang.contract.request_graph import Call, Node, Part, RequestGraph, Text, last_id, nodes_to_plain
 from rtlang.contract.runs.known import Known, KnownOutcome
+from rtlang.contract.runs.known_finder import KnownFinder, MovedNode
+from rtlang.contract.runs.node_keys import Content, Keys, digest
 from rtlang.contract.runs.run_options import DEFAULT_OPTIONS, Ability, RunOptions, abilities_of
 from rtlang.contract.service.target import ForwardedRun, GraphRun, Listener, Target
 from rtlang.contract.service.text_service import count_tokens
@@ -62,20 +63,43 @@ class _Recorded:
                 heapq.heappush(self._free.setdefault(which, []), number)
             raise
 
-    def known(self, keys: Mapping[int, bytes]) -> dict[int, KnownOutcome]:
-        """The recorded outcomes among these keys."""
-        found: dict[int, KnownOutcome] = {}
-        for node_id, key in keys.items():
-            stored = self.file.get(key)
-            if stored is not None:
-                found[node_id] = from_stored(self.file.path, stored)
-        return found
+    def get(self, key: bytes, place: str | int = "") -> KnownOutcome | None:
+        """See `OutcomeStore`."""
+        stored = self.file.get(key)
+        return None if stored is None else from_stored(self.file.path, stored)
 
-    def repeated(self, keys: Keys, nodes: Sequence[Node], *, has_budget: bool) -> dict[int, KnownOutcome]:
+    def cut(self, keys: Keys, node_id: int) -> KnownOutcome | None:
+        """See `OutcomeStore`."""
+        found = self.get(keys.of_run(node_id))
+        return found if found is not None and _is_cancelled(found) else None
+
+    def moved(self, content: Content) -> Sequence[MovedNode]:
+        """See `OutcomeStore`: the first node that was recorded in the same place."""
+        match self.file.get(content.in_place):
+            case [bytes(key), str(path)]:
+                return (MovedNode(key, path),)
+        return ()
+
+    def keep(self, key: bytes, outcome: Any, content: Content | None = None) -> bool:
+        """Record an outcome, unless there is one with this key; returns whether there was none.
+
+        Raises:
+            CassetteError: the file cannot be written.
+        """
+        is_new = self.file.put(key, outcome)
+        if is_new and content is not None:
+            self.file.put(content.in_place, [key, content.path])
+        return is_new
+
+    def repeated(self, finder: KnownFinder, nodes: Sequence[Node], *, has_budget: bool) -> dict[int, KnownOutcome]:
         """The outcomes of nodes in the run that is replayed, those included that belong to this run only."""
-        for_all = keys.add(nodes)
-        own = self.known({node_id: keys.of_run(node_id) for node_id in for_all})
-        found = self.known(for_all)
+        found = finder.add(nodes)
+        own: dict[int, KnownOutcome] = {}
+        for node in nodes:
+            for node_id in range(node.node_id, last_id(node) + 1):
+                outcome = self.get(finder.keys.of_run(node_id)) if node_id in finder.key_of else None
+                if outcome is not None:
+                    own[node_id] = outcome
         return found | own if has_budget else own | found
 
 
@@ -160,7 +184,8 @@ class Recorder(DefaultWithin):
         self._recorded.file.begin(identity_of(self._target), self._target.tool_format)
         inputs, seed = options.inputs, options.seed
         with self._recorded.seed_of(graph, options) if seed is None else nullcontext(seed) as seed:
-            run = RecordedRun(self, listener, Keys(inputs, seed), has_budget=options.budget is not None)
+            finder = KnownFinder(Keys(inputs, seed), self._recorded, has_budget=options.budget is not None)
+            run = RecordedRun(self, listener, finder, has_budget=options.budget is not None)
             known = run.add(graph.nodes)
             run.run = self._started(graph, run.listen, known, replace(options, seed=seed))
         return run
@@ -183,14 +208,12 @@ class Recorder(DefaultWithin):
             self._without_model.close()
         self._recorded.file.close()
 
-    def known(self, keys: Mapping[int, bytes]) -> dict[int, KnownOutcome]:
-        """The recorded outcomes among these keys."""
-        return self._recorded.known(keys)
-
-    def keep(self, key: bytes, event: NodeFinished | NodeFailed, deltas: list[TextDelta]) -> None:
+    def keep(
+        self, key: bytes, event: NodeFinished | NodeFailed, deltas: list[TextDelta], content: Content | None = None
+    ) -> None:
         """Record an outcome. If the file cannot be written, later submits raise the error."""
         try:
-            if self._recorded.file.put(key, to_stored(event, deltas)):
+            if self._recorded.keep(key, to_stored(event, deltas), content):
                 self.num_recorded += 1
         except CassetteError as error:
             self._error = error
@@ -199,21 +222,15 @@ class Recorder(DefaultWithin):
 class RecordedRun(ForwardedRun):
     """A graph of a `Recorder`; see `rtlang.contract.service.target.GraphRun`."""
 
-    def __init__(self, recorder: Recorder, listener: Listener, keys: Keys, *, has_budget: bool) -> None:
+    def __init__(self, recorder: Recorder, listener: Listener, finder: KnownFinder, *, has_budget: bool) -> None:
         self._has_budget = has_budget
-        self._recorder, self._listener, self._keys = recorder, listener, keys
-        self._key_of: dict[int, bytes] = {}
+        self._recorder, self._listener, self._finder = recorder, listener, finder
         self._known_ids: set[int] = set()
         self._deltas: dict[int, list[TextDelta]] = {}
 
     def add(self, nodes: Sequence[Node]) -> Known:
         """Note the keys of nodes before they are submitted; returns the outcomes that are known."""
-        keys = self._keys.add(nodes)
-        self._key_of.update(keys)
-        known = self._recorder.known(keys)
-        if not self._has_budget:
-            own = self._recorder.known({node_id: self._keys.of_run(node_id) for node_id in keys})
-            known = {node_id: each for node_id, each in own.items() if _is_cancelled(each)} | known
+        known = self._finder.add(nodes)
         self._known_ids.update(known)
         return known
 
@@ -228,20 +245,20 @@ class RecordedRun(ForwardedRun):
     def listen(self, event: Event) -> None:
         """Record the outcome of a node, then hand the event on: nothing that a caller has seen is missing from the file."""
         if isinstance(event, CallRequested) and event.function == EMIT:
-            self._key_of.pop(event.node_id, None)  # a value for the stream: a replayed run sends it again
+            self._finder.key_of.pop(event.node_id, None)  # a value for the stream: a replayed run sends it again
         elif isinstance(event, TextDelta):
-            if event.node_id in self._key_of:
+            if event.node_id in self._finder.key_of:
                 self._deltas.setdefault(event.node_id, []).append(event)
         elif isinstance(event, (NodeFinished, NodeFailed)):
             deltas = self._deltas.pop(event.node_id, [])
-            key, how = self._key_of.get(event.node_id), how_kept(event, has_budget=self._has_budget)
+            key, how = self._finder.key_of.get(event.node_id), how_kept(event, has_budget=self._has_budget)
             is_known = isinstance(event, NodeFailed) and event.node_id in self._known_ids
             if is_known or (isinstance(event, NodeFinished) and event.is_replayed):
                 self._recorder.num_replayed += 1
             elif how is Kept.REPLAY:
-                self._recorder.keep(self._keys.of_run(event.node_id), event, deltas)
+                self._recorder.keep(self._finder.keys.of_run(event.node_id), event, deltas)
             elif how is Kept.ALL and key is not None:
-                self._recorder.keep(key, event, deltas)
+                self._recorder.keep(key, event, deltas, self._finder.keys.content_of(event.node_id))
         self._listener(event)
 
 
@@ -293,10 +310,10 @@ class Replay(DefaultWithin):
         if seed is None:
             with self._recorded.seed_of(graph, options) as seed:
                 pass
-        keys = Keys(options.inputs, seed)
-        known = self._recorded.repeated(keys, graph.nodes, has_budget=has_budget)
+        finder = KnownFinder(Keys(options.inputs, seed), self._recorded, has_budget=has_budget)
+        known = self._recorded.repeated(finder, graph.nodes, has_budget=has_budget)
         run = self._runtime.submit(graph, listener, replace(options, seed=seed, known=known, budget=None))
-        return ReplayedRun(self._recorded, run, keys, has_budget=has_budget)
+        return ReplayedRun(self._recorded, run, finder, has_budget=has_budget)
 
     def close(self) -> None:
         """End all graphs, and close the file. Idempotent."""
@@ -323,12 +340,17 @@ class Replay(DefaultWithin):
 class ReplayedRun(ForwardedRun):
     """A graph of a `Replay`; see `rtlang.contract.service.target.GraphRun`."""
 
-    def __init__(self, recorded: _Recorded, run: LocalGraphRun, keys: Keys, *, has_budget: bool) -> None:
-        self._recorded, self._keys, self._has_budget = recorded, keys, has_budget
+    def __init__(self, recorded: _Recorded, run: LocalGraphRun, finder: KnownFinder, *, has_budget: bool) -> None:
+        self._recorded, self._finder, self._has_budget = recorded, finder, has_budget
         self.run: LocalGraphRun = run
 
     def extend(self, nodes: Sequence[Node]) -> None:
-        self.run.extend(nodes, known=self._recorded.repeated(self._keys, nodes, has_budget=self._has_budget))
+        self.run.extend(nodes, known=self._recorded.repeated(self._finder, nodes, has_budget=self._has_budget))
+
+
+def graph_digest(graph: RequestGraph, inputs: Mapping[str, str]) -> bytes:
+    """A digest of a graph and its inputs."""
+    return digest([nodes_to_plain(graph.nodes), sorted(inputs.items())])
 
 
 def takes_known(target: Any) -> bool:

@@ -99,7 +99,7 @@ class GraphExecution:
             graph_id, listener, host.clock, table, slices, retention, self._executors, host.work
         )
         self._calls = calls = ModelCalls(table, ends, slices, host, account, options)
-        self._given = given = GivenOutcomes(table, ends, calls, host, account, options.known)
+        self._given = given = GivenOutcomes(table, ends, slices, calls, host, account, options.known)
         self._values = ValueNodes(table, ends, slices, host.reserve, reports_progress=options.reports_progress)
         self._decisions = Decisions(table, ends, slices, calls, given.known, outputs or (), self._start, host.reserve)
         controls = ControlNodes(table, ends, slices, retention, on_expand, self._add, host.reserve)

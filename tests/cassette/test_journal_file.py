@@ -6,9 +6,9 @@ import contextlib
 from pathlib import Path
 
 import pytest
+from rtlang.cassette.keys import Keys
 
 from rtlang.cassette.journal_file import MAGIC, JournalFile, is_in_use, placed_deltas
-from rtlang.cassette.keys import Keys
 from rtlang.cassette.places import Places
 from rtlang.cassette.records import encode_record
 from rtlang.contract.errors import JournalError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rtlang.cassette.keys import Keys
+
 from rtlang.cassette.places import PlacedNode, Places, difference
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Apply, Block, Call, Const, Generate, Marks, Node, Ref, Repeat, Text

@@ -15,9 +15,10 @@ import pytest
 
 import rtlang as rt
 from rtlang.cassette.file import MAGIC, MAKER
+from rtlang.cassette.recorder import graph_digest
 from rtlang.cassette.records import decode_records
 from rtlang.contract.errors import CassetteError, OverloadError
-from rtlang.contract.request_graph import Generate
+from rtlang.contract.request_graph import Arg, Generate, RequestGraph, Text
 from rtlang.contract.runs.run_options import RunOptions
 
 ROOT = Path(__file__).parents[2]
@@ -266,3 +267,8 @@ def test_a_recording_without_outcomes_can_be_replayed(tmp_path: Path, runtime: r
         assert plain.run("a", runtime=replay).value == "a"
         with pytest.raises(CassetteError, match="no outcome of 'x'"):
             generates.run(runtime=replay)
+
+
+def test_graphs_without_an_identity_are_told_apart_by_their_inputs() -> None:
+    graph = RequestGraph((Text(0, None, (Arg("q"),)),), ("q",))
+    assert graph_digest(graph, {"q": "a"}) != graph_digest(graph, {"q": "b"})

@@ -102,6 +102,50 @@ def test_a_renamed_greedy_variable_recomputes_nothing(runtime: rt.Runtime, tmp_p
         assert (recorder.num_replayed, recorder.num_recorded) == expected
 
 
+def sampled(*names: str) -> Callable[..., Any]:
+    """A body that samples variables of these names one after the other, in two forks, with a call."""
+
+    def body(s: Any) -> None:
+        for fork in s.fork(2):
+            for name in names:
+                fork += "x" + rt.gen(name, max_tokens=3, temperature=1.0)
+                fork += "y" + rt.gen(f"{name}_more", max_tokens=2)
+
+    return body
+
+
+@pytest.mark.parametrize("names", [("a", "beta", "c"), ("alpha", "beta", "gamma")])
+def test_a_renamed_sampled_variable_recomputes_nothing(
+    runtime: rt.Runtime, tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    texts = []
+    for body, expected in ((sampled("a", "b", "c"), (0, 12)), (sampled(*names), (12, 0)), (sampled(*names), (12, 0))):
+        with rt.record(tmp_path / "x", runtime) as recorder:
+            texts.append(rt.program(body).run().text())
+        assert (recorder.num_replayed, recorder.num_recorded) == expected
+    with rt.replay(tmp_path / "x"):
+        texts.append(rt.program(sampled(*names)).run().text())
+    assert len(set(texts)) == 1
+
+
+def test_a_variable_that_is_added_takes_nothing_over(runtime: rt.Runtime, tmp_path: Path) -> None:
+    def before(s: Any) -> None:
+        s += "x" + rt.gen("a", max_tokens=8, temperature=1.0, n=2)
+
+    def after(s: Any) -> None:
+        s += "x"
+        s += rt.gen("b", max_tokens=8, temperature=1.0, n=2)
+        s += rt.gen("a", max_tokens=8, temperature=1.0, n=2)
+
+    results = []
+    for body, expected in ((before, (0, 1)), (after, (1, 1))):
+        body.__name__ = "body"
+        with rt.record(tmp_path / "x", runtime) as recorder:
+            results.append(rt.program(body).run())
+        assert (recorder.num_replayed, recorder.num_recorded) == expected
+    assert results[1].text("a") == results[0].text("a") != results[1].text("b")
+
+
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_of_five_prompts_only_the_edited_one_is_computed(
     runtime: rt.Runtime, tmp_path: Path, temperature: float

@@ -85,6 +85,7 @@ class RunRecord:
         nodes: how nodes ended, by the ids under which they ran.
         copies: the ids under which a node of a loop ran, by its id in the graph.
         names: the names of nodes by the ids under which they ran.
+        node_paths: the paths of nodes (`node_paths`) by the ids under which they ran.
         paths: the parts that branches and loops have added to their sequences.
         partial: the text so far of completions that have not ended, by node and choice.
         breaks: the graph breaks, as lines of text.
@@ -99,6 +100,7 @@ class RunRecord:
     nodes: Mapping[int, NodeRecord] = field(default_factory=dict)
     copies: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     names: Mapping[int, str] = field(default_factory=dict)
+    node_paths: Mapping[int, str] = field(default_factory=dict)
     paths: Mapping[int, tuple[Part, ...]] = field(default_factory=dict)
     partial: Mapping[tuple[int, int], str] = field(default_factory=dict)
     breaks: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from typing import Any
 
 from rtlang.contract.errors import TraceError
 from rtlang.contract.service.target import Target
+from rtlang.lang.execution.node_view import Origin
 from rtlang.lang.execution.outputs import asked_nodes, needed_nodes
 from rtlang.lang.execution.result import Result, RowResult
 from rtlang.lang.program_state.body import Body
@@ -28,8 +29,22 @@ class ProgramRun:
         error: the exception that ended the body, or None.
     """
 
-    def __init__(self, body: Body, target: Target, options: ProgramOptions, **driving: Any) -> None:
-        """Create a run of `body` on `target`; `driving` are further arguments of `Session`."""
+    def __init__(
+        self,
+        body: Body,
+        target: Target,
+        options: ProgramOptions,
+        *,
+        origin: Origin[Result] | None = None,
+        **driving: Any,
+    ) -> None:
+        """Create a run of `body` on `target`.
+
+        Args:
+            origin: how its result can be computed again.
+            driving: further arguments of `Session`.
+        """
+        self._origin = origin
         run = replace(options.run, identity=body.identity)
         self.session = Session(target, replace(options, run=run), is_async=body.is_async, **driving)
         self.error: BaseException | None = None
@@ -78,13 +93,13 @@ class ProgramRun:
 
     def result(self) -> Result:
         """The result, once body and graph have ended."""
-        result: Result = Result(self.session, self._state, self._returned, self.error)
+        result: Result = Result(self.session, self._state, self._returned, self.error, self._origin)
         self.session.release()
         return result
 
     def row_result(self, index: int, row: Mapping[str, Any]) -> RowResult:
         """The result of one row of several, once body and graph have ended."""
-        result: RowResult = RowResult(self.session, self._state, self._returned, self.error, index, row)
+        result: RowResult = RowResult(self.session, self._state, self._returned, self.error, index, row, self._origin)
         self.session.release()
         self.error = self._returned = None  # they refer to frames, and these to this object
         return result

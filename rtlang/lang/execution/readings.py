@@ -8,15 +8,28 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol, get_args
 
 from rtlang.contract.errors import TraceError
 from rtlang.contract.events import NodeFinished
 from rtlang.contract.graph.node_paths import first_of
+from rtlang.contract.graph.value_text import text_of_plain
 from rtlang.contract.pictures.run_record import RunRecord
-from rtlang.contract.request_graph import Generate, Node, Part, Ref, Text, TokenIds, choices_of, name_of, parent_of
+from rtlang.contract.request_graph import (
+    Generate,
+    Node,
+    Part,
+    Ref,
+    Select,
+    Text,
+    TokenIds,
+    choices_of,
+    name_of,
+    parent_of,
+)
+from rtlang.contract.runs.known_finder import RunOutcomes
 from rtlang.lang.execution.histories import history_of
 from rtlang.lang.program_state.forcing import deep_real
 from rtlang.lang.program_state.history import History, without_open_message
@@ -27,6 +40,7 @@ from rtlang.lang.views.run_records import record_of
 
 _MAX_HISTORIES = 256
 """States of a snapshot from which another run goes on with the same tokens; from the others it goes on with the text."""
+_OF_NODES: tuple[Reading, ...] = ("value", "text", "meta")
 
 
 class StateReadings(Protocol):
@@ -62,6 +76,20 @@ class StateReadings(Protocol):
 
     def history(self) -> History:
         """The sequence, for another run to go on from."""
+
+    def read_node(self, node_id: int, choice: int, which: Reading) -> Any:
+        """The `value`, `text` or `meta` of a node of the run, by the id under which it ran.
+
+        Raises:
+            RtlangError: it failed.
+        """
+
+    def known_outcomes(self) -> RunOutcomes:
+        """The outcomes of the run, for another one to take over."""
+
+    @property
+    def model(self) -> str | None:
+        """The identity of the model, if it is known."""
 
     def record(self) -> RunRecord:
         """The record from which pictures of the whole run are drawn; empty in the snapshot of a fork."""
@@ -139,6 +167,34 @@ class RunReadings:
         """See `StateReadings`."""
         return history_of(self._session, self._state)
 
+    def read_node(self, node_id: int, choice: int, which: Reading) -> Any:
+        """See `StateReadings`."""
+        outcomes, node = self._recording.outcomes, self._recording.nodes.node(node_id)
+        if not isinstance(node, (Generate, Select)):
+            value = outcomes.finished(node_id).value
+            return value if which == "value" else text_of_plain(value) if which == "text" else None
+        if which == "meta":
+            return outcomes.meta_of(node_id, choice)
+        return deep_real(outcomes.value_of(node_id, choice) if which == "value" else outcomes.text_of(node_id, choice))
+
+    def check_text(self, node_id: int, text: str) -> None:
+        """Raise ValueParseError if a text does not parse as the type of a node."""
+        nodes = self._recording.nodes
+        nodes.types[nodes.written_id(node_id)].read(nodes.name_of(node_id), text)
+
+    def finished(self, node_id: int) -> NodeFinished:
+        """The final event of a node. Raises its error."""
+        return self._recording.outcomes.finished(node_id)
+
+    def known_outcomes(self) -> RunOutcomes:
+        """See `StateReadings`."""
+        return self._session.known_outcomes()
+
+    @property
+    def model(self) -> str | None:
+        """See `StateReadings`."""
+        return self._session.model_identity
+
     def record(self) -> RunRecord:
         """See `StateReadings`."""
         return record_of(self._session)
@@ -206,7 +262,14 @@ class WholeRunReadings(RunReadings):
         return tuple(dict.fromkeys([*self._state.variables, *(name for name in generated_names if name)]))
 
     def saved(self) -> SavedReadings:
-        return replace(super().saved(), run=self.record())
+        run = self.record()
+        readings = {
+            (node_id, choice, which): _saved(partial(self.read_node, node_id, choice, which))
+            for node_id in run.node_paths
+            for choice in range(choices_of(self._recording.nodes.node(node_id)))
+            for which in _OF_NODES
+        }
+        return replace(super().saved(), run=run, node_readings=readings, outcomes=self.known_outcomes())
 
     def _variable(self, name: str) -> Variable:
         inside = [node for node in self._recording.nodes.inner.values() if name_of(node) == name]
@@ -292,6 +355,8 @@ class SavedReadings:
     nodes: dict[int, SavedNode]
     number: int
     run: RunRecord | None = None
+    node_readings: dict[tuple[int, int, Reading], Any] = field(default_factory=dict)
+    outcomes: RunOutcomes | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -340,6 +405,16 @@ class SavedReadings:
             if not node.is_whole:
                 break
         return parts
+
+    def read_node(self, node_id: int, choice: int, which: Reading) -> Any:
+        return _restored(self.node_readings[node_id, choice, which])
+
+    def known_outcomes(self) -> RunOutcomes:
+        return RunOutcomes(None, None) if self.outcomes is None else self.outcomes
+
+    @property
+    def model(self) -> str | None:
+        return self.known_outcomes().model
 
     def record(self) -> RunRecord:
         return RunRecord() if self.run is None else self.run

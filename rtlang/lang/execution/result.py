@@ -10,6 +10,8 @@ from rtlang.contract.params import Usage
 from rtlang.contract.pictures.page import run_fragment, run_page
 from rtlang.contract.pictures.run_record import RunRecord
 from rtlang.contract.request_graph import RequestGraph
+from rtlang.contract.runs.known_finder import Base
+from rtlang.lang.execution.node_view import NodeView, Origin, RunNodes
 from rtlang.lang.execution.readings import StateReadings, WholeRunReadings
 from rtlang.lang.lazy_values.static_types import AnyValue, R_co
 from rtlang.lang.program_state.forcing import deep_real
@@ -122,8 +124,17 @@ class Result(StateResult, Generic[R_co]):
         breaks: the graph breaks of the run.
     """
 
-    def __init__(self, session: Session, state: StateRecord, returned: Any, error: BaseException | None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        state: StateRecord,
+        returned: Any,
+        error: BaseException | None,
+        origin: Origin[Result[R_co]] | None = None,
+    ) -> None:
         super().__init__(WholeRunReadings(session, state))
+        self._origin = origin
+        self._arguments: str | None = None
         self._value: Any = None
         self._value_error: BaseException | None = None
         self.usage: Usage = session.usage
@@ -154,6 +165,36 @@ class Result(StateResult, Generic[R_co]):
         if self._value_error is not None:
             raise self._value_error
         return self._value  # type: ignore[no-any-return]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of all nodes that ran, such as `fork[1]/tip`, in recording order."""
+        return tuple(self._source.record().node_paths.values())
+
+    def at(self, path: str) -> NodeView[Result[R_co]]:
+        """The node with this path: its text, value, meta and prompt, and what depends on it.
+
+            edited = result.at("fork[1]/tip").edit(text="Use fewer words.")
+
+        Raises:
+            KeyError: there is none; lists the paths that are like it.
+        """
+        return RunNodes(self._source, self._origin).at(path)
+
+    @property
+    def arguments_digest(self) -> str | None:
+        """A digest of the arguments of the run; None if they are not known."""
+        return self._arguments if self._origin is None else self._origin.body.arguments_digest()
+
+    @property
+    def _rt_model(self) -> str | None:
+        return self._source.model
+
+    def _rt_base(self) -> Base:
+        return Base(self._source.known_outcomes())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_origin": None, "_arguments": self.arguments_digest}
 
     def _read(self, key: str | int, which: Reading) -> Any:
         try:
@@ -199,6 +240,7 @@ class RowResult(Result[R_co]):
         error: BaseException | None,
         index: int,
         row: Mapping[str, Any],
+        origin: Origin[Result[R_co]] | None = None,
     ) -> None:
-        super().__init__(session, state, returned, error)
+        super().__init__(session, state, returned, error, origin)
         self.index, self.row = index, row

@@ -25,6 +25,8 @@ from rtlang.contract.errors import OverloadError
 from rtlang.contract.service.target import Target
 from rtlang.lang.execution.program_run import ProgramRun
 from rtlang.lang.execution.result import RowResult
+from rtlang.lang.execution.row_bases import RowBases
+from rtlang.lang.execution.run import origin_of
 from rtlang.lang.execution.shared_pieces import SharedPieces
 from rtlang.lang.program_state.body import Body
 from rtlang.lang.sessions.interruptible_condition import InterruptibleCondition
@@ -64,6 +66,9 @@ class RowRuns:
         max_in_flight: number of rows that may be read and not handed over; None for no limit.
         max_threads: number of plain bodies that may wait at graph breaks at the same time.
         in_order: whether results are handed over in the order of the rows instead of the order of their ends.
+    Raises:
+        ParameterError: a result that rows should take over cannot be taken over.
+
     Attributes:
         num_read, num_taken: number of rows that were added and handed over.
         has_all: whether no more rows will be added.
@@ -81,7 +86,7 @@ class RowRuns:
     ) -> None:
         self._body, self._target, self._options = body, target, options
         self._max_in_flight, self._max_threads, self._in_order = max_in_flight, max_threads, in_order
-        self._shared = SharedPieces(max_in_flight)
+        self._shared, self._bases = SharedPieces(max_in_flight), RowBases(options, target)
         self._has_deadline = options.run.deadline_s is not None
         self.num_read = self.num_taken = 0
         self.has_all = False
@@ -365,10 +370,12 @@ class RowRuns:
     def _begin(self) -> tuple[Row, ProgramRun]:
         """Create the run of the next row. The lock is held, so that `stop` sees it."""
         row = self._rows.popleft()
+        options = self._bases.options_of(row.index, row.body)
         run = ProgramRun(
             row.body,
             self._target,
-            self._options,
+            options,
+            origin=origin_of(row.body, options),
             share_of=row.share_of,
             on_wait=None if self.is_async else self._add_thread,
             on_end=partial(self._graph_ended, row.index),

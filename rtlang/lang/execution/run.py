@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from rtlang.contract.errors import ParameterError, TraceError
 from rtlang.contract.process.coroutines import run_coroutine
 from rtlang.contract.service.target import Target
+from rtlang.lang.execution.node_view import Origin
 from rtlang.lang.execution.program_run import ProgramRun
 from rtlang.lang.execution.result import Result
 from rtlang.lang.lazy_values.values import user_location
@@ -59,7 +60,7 @@ def run(body: Body, options: ProgramOptions) -> Result:
     body.check_complete()
     if body.is_async:
         return run_coroutine(lambda: run_async(body, target, options))
-    program_run = ProgramRun(body, target, options)
+    program_run = ProgramRun(body, target, options, origin=origin_of(body, options))
     program_run.execute()
     program_run.raise_error(even_exceptions=options.on_error == "raise")
     with program_run.session.ended_by_errors():
@@ -76,7 +77,7 @@ async def arun(body: Body, options: ProgramOptions) -> Result:
 
 async def run_async(body: Body, target: Target, options: ProgramOptions, **driving: Any) -> Result:
     """Run to the end; `driving` are further arguments of `Session`."""
-    program_run = ProgramRun(body, target, options, **driving)
+    program_run = ProgramRun(body, target, options, origin=origin_of(body, options), **driving)
     with program_run.session.ended_by_errors():  # a cancelled caller cancels the graph
         if body.is_async:
             await program_run.execute_async()
@@ -85,6 +86,11 @@ async def run_async(body: Body, target: Target, options: ProgramOptions, **drivi
         program_run.raise_error(even_exceptions=options.on_error == "raise")
         await program_run.session.wait_final_async()
     return settle(program_run.result(), options.on_error)
+
+
+def origin_of(body: Body, options: ProgramOptions) -> Origin[Result]:
+    """How the result of a run with these options can be computed again."""
+    return Origin(body, options, run, arun)
 
 
 def settle(result: Result, on_error: OnError) -> Result:

@@ -20,7 +20,7 @@ from rtlang.contract.growing_json import JsonPath, Path
 from rtlang.contract.request_graph import Node, Text
 from rtlang.lang.execution.program_run import ProgramRun
 from rtlang.lang.execution.result import Result
-from rtlang.lang.execution.run import resolve_runtime, settle
+from rtlang.lang.execution.run import origin_of, resolve_runtime, settle
 from rtlang.lang.lazy_values.static_types import R_co
 from rtlang.lang.lazy_values.values import user_location
 from rtlang.lang.partials.partial_object import PartialObject
@@ -176,6 +176,7 @@ class Stream(Generic[R_co]):
             body,
             resolve_runtime(options.runtime),
             options,
+            origin=origin_of(body, options),
             on_event=self._put,
             on_end=lambda: self._put(None),
             on_emission=lambda node_id, value: self._put(_Emission(node_id, value)),

@@ -94,9 +94,12 @@ class Body:
         function = self.function
         while isinstance(function, functools.partial):
             function = function.func
+        return f"{getattr(function, '__module__', '')}.{self.name} {self.arguments_digest()}"
+
+    def arguments_digest(self) -> str:
+        """A digest of the bound arguments, the same in every process. Objects whose representation has an address count as their type."""
         text = _ADDRESS.sub("", repr((*self.args, *sorted(self.kwargs.items()))))
-        digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
-        return f"{getattr(function, '__module__', '')}.{self.name} {digest}"
+        return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
     def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Body:
         """A copy with more arguments bound; a repeated keyword replaces the earlier value.

@@ -46,6 +46,7 @@ class Meta:
         probabilities: for a select, the softmax of the summed log-probabilities of the choices.
         choice_logprobs: for a select, the log-probability of each token of each choice.
         unconditional_logprobs: the same without the text before the select, if its method compares with it.
+        path: the path of the node, with the index of the completion for n > 1; None for a node without one.
         drafts: draft tokens of all completions of the node, by source; each accepted one saved a step.
         is_replayed: whether the outcome was read from a recording (`rt.record`), so that nothing was computed.
         distortion: the probability that the masks of the constraint removed, if requested and known.
@@ -71,10 +72,11 @@ class Meta:
     unconditional_logprobs: dict[str, tuple[TokenLogprob, ...]] | None = None
     drafts: tuple[DraftUse, ...] = ()
     attempts: tuple[AttemptMeta, ...] = ()
+    path: str | None = None
 
     @classmethod
-    def of(cls, node: Node, event: NodeFinished, choice: int) -> Meta:
-        """Create the metadata of one completion of a finished node."""
+    def of(cls, node: Node, event: NodeFinished, choice: int, path: str | None = None) -> Meta:
+        """Create the metadata of one completion of a finished node with this path."""
         completion = event.completions[choice]
         scores = probabilities = of_choices = unconditional = None
         if isinstance(node, Select):
@@ -101,6 +103,7 @@ class Meta:
             choice_logprobs=of_choices,
             unconditional_logprobs=unconditional,
             drafts=event.drafts,
+            path=path,
         )
 
 

@@ -157,7 +157,8 @@ class Outcomes:
         attempts = self._nodes.attempts_of(node_id)
         if attempts is not None:
             return self._meta_of_attempts(node_id, attempts)
-        found = Meta.of(self._nodes.node(node_id), self.finished(node_id), choice)
+        path = self._nodes.path_at(node_id, choice)
+        found = Meta.of(self._nodes.node(node_id), self.finished(node_id), choice, path)
         before = self._nodes.reasoning_of.get(self._nodes.written_id(node_id))
         if before is None:
             return found

@@ -30,6 +30,7 @@ from rtlang.contract.request_graph import (
     Switch,
     Text,
     blocks_of,
+    choices_of,
     dependencies,
     last_id,
     name_of,
@@ -376,11 +377,19 @@ class RecordedNodes:
         """The id that a node has in the graph, for the id under which it runs: iterations of loops have ids of their own."""
         return self._written(node_id)[0]
 
-    def path_at(self, node_id: int) -> str | None:
-        """The path of a node by the id under which it runs; None for text and pure functions."""
+    def path_at(self, node_id: int, choice: int | None = None) -> str | None:
+        """The path of a node by the id under which it runs; None for text and pure functions.
+
+        Args:
+            choice: the completion whose path it is: with n > 1 each has its index.
+        """
         written, turns = self._written(node_id)
-        path = path_of(self.outer[written] if written in self.outer else self.inner[written])
-        return None if path is None else reduce(at_turn, turns, path)
+        node = self.outer[written] if written in self.outer else self.inner[written]
+        path = path_of(node)
+        if path is None:
+            return None
+        index = f"[{choice}]" if choice is not None and choices_of(node) > 1 else ""
+        return reduce(at_turn, turns, path) + index
 
     def _written(self, node_id: int) -> tuple[int, list[int]]:
         """The id in the graph, and the turns of the loops around the node, the outermost first."""

@@ -8,15 +8,16 @@ keywords are marked there (`KEYWORD`). Names, defaults, checks and signatures ar
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, ParamSpec, Protocol, TypedDict, TypeVar, overload
+from typing import Any, Literal, ParamSpec, Protocol, TypedDict, TypeVar, overload, runtime_checkable
 
 from rtlang.compiler.pipeline import Passes, chosen_passes
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.process.call_context import Handler
 from rtlang.contract.runs.budget import Budget
+from rtlang.contract.runs.known_finder import Base
 from rtlang.contract.runs.run_options import DEFAULT_OPTIONS, KEYWORD, RunOptions
 from rtlang.contract.service.target import Target
 
@@ -24,6 +25,16 @@ OnError = Literal["raise", "result"]
 _F = TypeVar("_F", bound=Callable[..., Any])
 _P = ParamSpec("_P")
 _T_co = TypeVar("_T_co", covariant=True)
+
+
+@runtime_checkable
+class Reusable(Protocol):
+    """A finished run whose outcomes another run may take over: a `Result`."""
+
+    @property
+    def _rt_model(self) -> str | None: ...
+
+    def _rt_base(self) -> Base: ...
 
 
 class RunKeywords(TypedDict, total=False):
@@ -40,6 +51,7 @@ class RunKeywords(TypedDict, total=False):
     outputs: Collection[str] | None
     on_error: OnError | None
     ask: Handler | None
+    base: Reusable | Sequence[Reusable | None] | None
 
 
 class RunMethod(Protocol[_P, _T_co]):
@@ -69,6 +81,8 @@ class RunMethod(Protocol[_P, _T_co]):
     def __call__(self, *args: Any, on_error: OnError, **others: Any) -> _T_co: ...
     @overload
     def __call__(self, *args: Any, ask: Handler, **others: Any) -> _T_co: ...
+    @overload
+    def __call__(self, *args: Any, base: Reusable | None, **others: Any) -> _T_co: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +96,7 @@ class ProgramOptions:
         outputs: names of the variables to generate, besides the returned value and what the body reads; None for all.
         on_error: "raise" raises the error of the run; "result" returns a partial result with `Result.error` set.
         ask: answers the questions of `rt.ask` in code: called with each `rt.Question`, on a thread of its own; returns the answer.
+        base: the result of an earlier run; nodes whose inputs are the same take over its outcomes. For a batch, a list of results.
         run: the options of the graph, with which it is submitted.
     Raises:
         ParameterError: an option is invalid; names it.
@@ -93,6 +108,7 @@ class ProgramOptions:
     outputs: Collection[str] | None = None
     on_error: OnError = "raise"
     ask: Handler | None = None
+    base: Reusable | Sequence[Reusable | None] | None = None
     run: RunOptions = DEFAULT_OPTIONS
 
     def __post_init__(self) -> None:
@@ -108,6 +124,9 @@ class ProgramOptions:
             raise ParameterError("on_error", self.on_error, 'expected "raise" or "result"')
         if self.ask is not None and not callable(self.ask):
             raise ParameterError("ask", self.ask, "expected a function that answers an rt.Question")
+        for each in self.base if isinstance(self.base, (list, tuple)) else (self.base,):
+            if each is not None and not isinstance(each, Reusable):
+                raise ParameterError("base", self.base, "expected a result of a run, or for a batch a list of results")
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ProgramOptions:

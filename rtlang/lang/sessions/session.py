@@ -23,6 +23,7 @@ from rtlang.contract.errors import (
     DeadlineError,
     GraphError,
     OverloadError,
+    ParameterError,
     RtlangError,
     SpentError,
 )
@@ -31,14 +32,20 @@ from rtlang.contract.graph.host_calls import answer_call
 from rtlang.contract.params import Usage
 from rtlang.contract.process.call_context import EMIT, CallContext, idempotency_key_of
 from rtlang.contract.request_graph import Generate, Node, Text
-from rtlang.contract.runs.run_options import abilities_of
+from rtlang.contract.runs.known_finder import KnownFinder, RunOutcomes
+from rtlang.contract.runs.run_options import Ability, abilities_of
 from rtlang.contract.service.target import GraphRun, Target
 from rtlang.lang.recordings.driver import EndedDriver, Outcome, never, outcome_at_end
 from rtlang.lang.recordings.recording import Recording
 from rtlang.lang.sessions.compilation import EventCopies, RunCompilation
 from rtlang.lang.sessions.emissions import EmissionOrder
 from rtlang.lang.sessions.interruptible_condition import InterruptibleCondition
-from rtlang.lang.sessions.program_options import DEFAULT_PROGRAM_OPTIONS, ProgramOptions, checked_outputs
+from rtlang.lang.sessions.program_options import (
+    DEFAULT_PROGRAM_OPTIONS,
+    ProgramOptions,
+    Reusable,
+    checked_outputs,
+)
 
 MAX_OVERLOAD_WAIT_S = 5.0
 MAX_WAIT_S = 3600.0  # maximum time of one wait; condition variables cannot wait arbitrarily long
@@ -78,15 +85,16 @@ class Session:
     ) -> None:
         self._options = options.run.begun(time.monotonic())
         self._options.check_abilities(abilities_of(target))
+        self.target = target
         self.is_async = is_async
         self.recording = Recording(self, options.params)
         self.final: GraphFinished | RtlangError | None = None
         self.deadline = self._options.deadline
         self.passes = chosen_passes(options.passes)
+        self._finder = self._new_finder(options.base)
         self.outputs = checked_outputs(options.outputs)
         self._compilation = RunCompilation(self.recording, self.passes, self.outputs, share_of)
         self._copies = EventCopies(keeps_text=on_event is not None and "merge" in self.passes)
-        self.target = target
         self._on_event, self._on_end, self._on_wait, self._on_overload = on_event, on_end, on_wait, on_overload
         self._outcomes: dict[int, Outcome] = {}
         self._started = time.monotonic()
@@ -98,6 +106,31 @@ class Session:
         self._on_emission = on_emission
         self._emissions = EmissionOrder(self.recording.nodes.emitted_before, self._outcomes.__contains__)
         self._run_id, self._handler = secrets.token_hex(16), options.ask
+
+    def _new_finder(self, base: object) -> KnownFinder | None:
+        """What finds the outcomes of an earlier run; None without one.
+
+        Raises:
+            ParameterError: the target takes no outcomes, or the earlier run had another model.
+        """
+        if base is None:
+            return None
+        found = check_base(base, self.target)._rt_base()
+        if self._options.seed is None:
+            self._options = replace(self._options, seed=found.outcomes.seed)
+        if found.edits:
+            self.passes -= {"merge"}  # a merged node cannot be edited alone
+        keys = found.outcomes.new_keys(self._options.seed)
+        return KnownFinder(keys, found.outcomes, found.edits, has_budget=self._options.budget is not None)
+
+    @property
+    def model_identity(self) -> str | None:
+        """The identity of the model, if the target says it (`Target.abilities`)."""
+        return _identity_of(self.target)
+
+    def known_outcomes(self) -> RunOutcomes:
+        """The outcomes of the run, for another one to take over."""
+        return RunOutcomes.of(self.submitted, self._outcomes, self._options.seed, self.model_identity)
 
     @property
     def submitted(self) -> list[Node]:
@@ -227,7 +260,7 @@ class Session:
         assert self.final is not None, "the graph has not ended"
         self._condition, self._flush_lock = _ENDED, _ENDED.lock
         self._run = self._on_event = self._on_end = self._on_wait = self._on_overload = None
-        self._copies = _NO_COPIES
+        self._copies, self._finder = _NO_COPIES, None
         for node_id, outcome in self._outcomes.items():
             if isinstance(outcome, NodeFinished) and outcome.account is not None:
                 self._outcomes[node_id] = replace(outcome, account=None)
@@ -282,13 +315,17 @@ class Session:
             if savings.aliases:
                 self._merge(savings)
             try:
+                known = {} if self._finder is None else self._finder.add(graph.nodes)
                 if self._run is not None:
-                    if graph.nodes:
+                    if known:
+                        run: Any = self._run
+                        run.extend(graph.nodes, known=known)
+                    elif graph.nodes:
                         self._run.extend(graph.nodes)
                     if is_last:
                         self._run.close()
                 elif graph.nodes:
-                    options = replace(self._options, is_open=not is_last)
+                    options = replace(self._options, is_open=not is_last, known=known)
                     self._run = self.target.submit(graph, self._listen, options=options)
                 elif is_last:
                     self._end(GraphFinished(0, {}, Usage()))
@@ -436,3 +473,28 @@ class Session:
             if self.expire():
                 return
             await self._condition.wait_async(is_ready, self.remaining_s())
+
+
+def check_base(base: object, target: Target) -> Reusable:
+    """Check that a run on `target` may take over the outcomes of an earlier one.
+
+    Raises:
+        ParameterError: the target takes no outcomes, or the earlier run had another model.
+    """
+    if not isinstance(base, Reusable):
+        raise ParameterError("base", base, "expected one result; a list of results is for run_batch")
+    if Ability.KNOWN not in abilities_of(target):
+        raise ParameterError(
+            "base",
+            base,
+            f"a {type(target).__name__} takes no outcomes of earlier runs (rt.record reads its own); pass the runtime itself",
+        )
+    model = _identity_of(target)
+    if base._rt_model != model:
+        raise ParameterError("base", base, f"it was computed by model {base._rt_model}, the runtime serves {model}")
+    return base
+
+
+def _identity_of(target: Target) -> str | None:
+    found = getattr(target, "model_identity", None)
+    return found if isinstance(found, str) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -49,6 +49,7 @@ def record_of(session: Session, partial: Mapping[tuple[int, int], str] | None = 
         nodes,
         {node_id: tuple(sorted(ran)) for node_id, ran in copies.items()},
         names,
+        _node_paths(recording, session.outcome_ids),
         _paths(recorded, recording),
         dict(partial or {}),
         tuple(with_cell_names(str(each)) for each in recording.breaks),
@@ -91,6 +92,14 @@ def _applied(recorded: tuple[Node, ...], session: Session) -> dict[int, NodeReco
                 except RtlangError:  # the node has failed
                     continue
     return {node_id: NodeRecord(value=text_of_plain(value)) for node_id, value in values.items()}
+
+
+def _node_paths(recording: Recording, ended: Sequence[int]) -> dict[int, str]:
+    """The paths of the nodes, by the ids under which they ran: those outside of blocks, and those of blocks that ended."""
+    outer = recording.nodes.outer
+    ids = sorted({*outer, *ended}) if recording.nodes.inner else list(outer)
+    found = ((node_id, recording.nodes.path_at(node_id)) for node_id in ids)
+    return {node_id: path for node_id, path in found if path is not None}
 
 
 def _paths(recorded: tuple[Node, ...], recording: Recording) -> dict[int, tuple[Part, ...]]:

@@ -1,13 +1,17 @@
-"""Ends nodes with outcomes that the engine does not compute: known from an earlier run, or given by a function."""
+"""Ends nodes with outcomes that the engine does not compute: known from an earlier run, or given by a function.
+
+A text without tokens, such as one that a user has edited, is encoded here; a long one beside the engine thread."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import RtlangError
-from rtlang.contract.events import NodeFinished
+from rtlang.contract.events import Completion, NodeFinished
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.request_graph import Call, Generate, Node, Select, Text, name_of
 from rtlang.contract.runs.known import KnownOutcome, check_known
@@ -17,7 +21,10 @@ from rtlang.runtime.executors.model_calls import ModelCalls
 from rtlang.runtime.nodes.node_ends import NodeEnds
 from rtlang.runtime.nodes.node_table import NodeTable
 from rtlang.runtime.nodes.slots import cancellation
+from rtlang.runtime.nodes.work_slices import CHAR_US, WorkSlices
 from rtlang.runtime.texts.token_sequence import TokenSequence
+
+_TOKEN_BYTES = 40  # an integer and its place in a tuple
 
 
 class GivenOutcomes:
@@ -31,18 +38,20 @@ class GivenOutcomes:
         self,
         table: NodeTable,
         ends: NodeEnds,
+        slices: WorkSlices,
         calls: ModelCalls,
         host: Host,
         account: BudgetAccount | None,
         known: Mapping[int, KnownOutcome],
     ) -> None:
         self.known = dict(known)
-        self._table, self._ends, self._calls, self._host, self._account = table, ends, calls, host, account
+        self._table, self._ends, self._slices, self._calls = table, ends, slices, calls
+        self._host, self._account = host, account
         self._answering: set[int] = set()
 
     @property
     def answering(self) -> set[int]:
-        """Nodes that the host's answer will end later."""
+        """Nodes that the host's answer, or a text that is being encoded, will end later."""
         return self._answering - self._table.ended
 
     def end_cancelled(self, node: Node) -> bool:
@@ -56,9 +65,35 @@ class GivenOutcomes:
     def end_known(self, node: Node, before: TokenSequence) -> bool:
         """End a node that starts with its known outcome; returns whether it has one."""
         known = self.known.pop(node.node_id, None)
-        if known is not None:
+        if known is None:
+            return False
+        num_chars = sum(len(each.text) for each in _completions(known) if not each.token_ids)
+        if num_chars == 0:
             self._conclude(node, before, known)
-        return known is not None
+            return True
+        self._answering.add(node.node_id)
+        work = partial(self._with_tokens, known)
+        self._slices.do(CHAR_US * num_chars, work, partial(self._end_encoded, node, before), WorkKind.TOKENIZE)
+        return True
+
+    def _with_tokens(self, known: KnownOutcome) -> KnownOutcome:
+        """The outcome with the tokens of its texts."""
+        assert isinstance(known.end, NodeFinished)
+        encode = self._host.tokenizer.encode
+        completions = tuple(
+            replace(each, token_ids=tuple(encode(each.text, is_start=False))) if not each.token_ids else each
+            for each in known.end.completions
+        )
+        self._host.reserve(_TOKEN_BYTES * sum(len(each.token_ids) for each in completions))
+        return KnownOutcome(replace(known.end, completions=completions), is_replayed=known.is_replayed)
+
+    def _end_encoded(self, node: Node, before: TokenSequence, known: KnownOutcome | Exception) -> None:
+        def end() -> None:
+            if isinstance(known, Exception):
+                raise known
+            self._conclude(node, before, known)
+
+        self._ends.guard(node, (), end)
 
     def is_answered(self, node: Text | Generate | Select | Call, before: TokenSequence) -> bool:
         """Whether the host's answer ends a node, now or later. `node` has the parameters that the budget allows."""
@@ -100,3 +135,7 @@ class GivenOutcomes:
                 self._table.lost_choices.add((node.node_id, choice))
         error = cancellation() if event.is_cancelled else None
         self._ends.end(node, after, values, error, is_cancelled=event.is_cancelled)
+
+
+def _completions(known: KnownOutcome) -> tuple[Completion, ...]:
+    return () if isinstance(known.end, RtlangError) else known.end.completions
