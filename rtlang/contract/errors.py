@@ -27,11 +27,13 @@ class RtlangError(Exception):
 
     Attributes:
         generation: the name of the generation that failed, that had an invalid option, or that was waited for; None if it has no name.
+        node_path: its path within the run (`result.at(path)`); None if it is not known.
         recorded_at: `file:line` of the call that recorded this generation; None if the error belongs to none.
     """
 
     code: ClassVar[str] = "internal"
     generation: str | None = None
+    node_path: str | None = None
     recorded_at: str | None = None
 
     def __init__(self, message: str) -> None:

@@ -84,7 +84,10 @@ class Program(Generic[P, R_co]):
             seed: determines what the generations sample: each has its own noise, which follows from the seed and from its place in the
                 program, so that forks differ, and a run that is repeated gives the same texts, anywhere.
             passes: the passes of the compiler: True (the default) for all, False for none, or names, where `-name` leaves one out.
-            outputs: names of the variables to generate, besides the returned value and what the body reads; default: all.
+            outputs: names of the variables to generate, or paths of nodes or of places such as `fork[1]`, besides the returned value and
+                what the body reads; default: all.
+            base: the result of an earlier run, of this program or of one that was edited: nodes whose inputs are the same take over its
+                outcomes, calls of functions included, and only the others are computed. Without `seed` the run has the seed of that one.
             budget: what all nodes of the run may spend together.
             cache_salt: cached prefixes are shared only with runs of the same salt; see `rt.RunOptions`.
             on_error: "raise" (the default) raises the error of the run; "result" returns a partial result with `Result.error` set.
@@ -126,8 +129,9 @@ class Program(Generic[P, R_co]):
             progress: True shows a progress bar; a function is called with (number of finished runs, number of runs).
             max_threads: maximum number of bodies that wait at graph breaks at the same time. Bodies without graph breaks and `async def`
                 programs occupy no thread.
-            keywords: options of each run, see `run`. A deadline counts from the start of its run. on_error is "result" if it is not given,
-                which sets `Result.error` of failed runs; "raise" raises the first failure and cancels the other runs.
+            keywords: options of each run, see `run`. `base` is a list of results of an earlier batch: each row takes over the one with
+                its arguments, or else the one at its index. A deadline counts from the start of its run. on_error is "result" if it is
+                not given, which sets `Result.error` of failed runs; "raise" raises the first failure and cancels the other runs.
         Raises:
             TypeError: a keyword is no option.
             ParameterError: an input is not a mapping. With on_error="raise", also the errors of `run`.

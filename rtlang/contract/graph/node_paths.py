@@ -25,6 +25,7 @@ _SPECIAL = re.compile(r"[%/#\[\]:*()~]")
 _DIGEST_BYTES = 12
 _INDEX = re.compile(r"\[[^\]]*\]")
 _ORDINAL = re.compile(r"#\d+")
+_TURN = re.compile(r"((?:^|/)repeat(?:#\d+)?)\[\d+\](?=/)")
 
 
 def segment(name: str) -> str:
@@ -61,6 +62,24 @@ def first_of(path: str) -> str:
     """The path of the first node with the same name in the same place."""
     place, slash, last = path.rpartition("/")
     return f"{place}{slash}{_ORDINAL.sub('', last)}"
+
+
+def sequence_of(path: str) -> str:
+    """What the paths of all nodes have in common that follow one another: the path without turns of loops and without its ordinal."""
+    return first_of(_TURN.sub(rf"\1{ANY_TURN}", path))
+
+
+def is_named_by(path: str, asked: str) -> bool:
+    """Whether `asked` is the path of a node, of one of its completions or turns, or a place in which the node is."""
+    if path == asked or path.startswith(f"{asked}/") or (asked.endswith("]") and asked.rpartition("[")[0] == path):
+        return True
+    general = _TURN.sub(rf"\1{ANY_TURN}", f"{asked}/")[:-1] if ANY_TURN in path else asked
+    return general != asked and is_named_by(path, general)
+
+
+def tells_more(path: str) -> bool:
+    """Whether a path tells more than the names of the node and of its scopes: a fork, a turn, or which one of several."""
+    return "[" in path or "#" in path
 
 
 def mixed_seed(seed: int, place: str | int) -> int:

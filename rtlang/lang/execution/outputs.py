@@ -1,7 +1,8 @@
 """Finds the nodes that are read once a body has ended: its outputs.
 
 By default everything that a result can show is an output: each named generation, the returned value, the variables, and the sequences of
-the program and of its forks. With `outputs=` only the variables with these names and the returned value are.
+the program and of its forks. With `outputs=` only the variables with these names, the nodes with these paths or in these places, and the
+returned value are.
 """
 
 from __future__ import annotations
@@ -12,19 +13,20 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from rtlang.contract.errors import TraceError
-from rtlang.contract.request_graph import Generate, Select, Switch, choices_of, name_of, parent_of
+from rtlang.contract.request_graph import Generate, Select, Switch, choices_of, parent_of
 from rtlang.lang.lazy_values.values import Value, needs_of
 from rtlang.lang.program_state.state import State, record_of
 from rtlang.lang.program_state.state_record import StateRecord
 from rtlang.lang.program_state.variables import Generated, Plain, TextVariable
 from rtlang.lang.recordings.recording import Recording
+from rtlang.lang.sessions.compilation import is_output
 
 
 def needed_nodes(state: StateRecord, returned: object, outputs: Collection[str] | None) -> set[int] | None:
     """Ids of the nodes that are read after the body; None if all are.
 
     Raises:
-        TraceError: `outputs` has a name that is no variable.
+        TraceError: `outputs` has an item that is no variable and no path.
     """
     recording = state.recording
     if outputs is None:
@@ -37,25 +39,22 @@ def needed_nodes(state: StateRecord, returned: object, outputs: Collection[str] 
         needed = _outside_blocks(recording, needed)
         return needed | _side_branches(recording, needed)
     needed = set(_needs(returned, set()))
-    names: dict[str, None] = dict.fromkeys(state.variables)
-    for node in _generations(recording):
-        if node.name is not None:
-            names[node.name] = None
-            if node.name in outputs:
-                needed.add(node.node_id)
-    for node_id, inner in recording.nodes.inner.items():  # of a branch or loop, which a fork may have made
-        name = name_of(inner)
-        if name is not None:
-            names[name] = None
-            if name in outputs:
-                needed.add(node_id)
+    missing = dict.fromkeys(outputs)
+    for node in recording.nodes.outer.values():
+        found = [name for name in outputs if is_output(node, name)]
+        if found:
+            needed.add(node.node_id)
+            missing = {name: None for name in missing if name not in found}
     for name in outputs:
         if name in state.variables:
             needed.update(_needs(state.variables[name], set()))
-        elif name not in names:
-            raise TraceError(
-                f"outputs: variable {name!r} does not exist; existing variables: {', '.join(names) or 'none'}"
-            )
+            missing.pop(name, None)
+    for name in missing:
+        nodes = (*_generations(recording), *recording.nodes.inner.values())
+        names = dict.fromkeys([*state.variables, *(known for node in nodes if (known := name_of(node)))])
+        raise TraceError(
+            f"outputs: there is no variable and no path {name!r}; existing variables: {', '.join(names) or 'none'}"
+        )
     return _outside_blocks(recording, needed)
 
 
@@ -68,6 +67,7 @@ def asked_nodes(state: StateRecord, returned: object, outputs: Collection[str] |
     for name in outputs or ():
         if name in state.variables:
             asked.update(_needs(state.variables[name], set()))
+        asked.update(each.node_id for each in recording.nodes.outer.values() if is_output(each, name))
     return _outside_blocks(recording, asked)
 
 

@@ -14,15 +14,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias
 
-from rtlang.contract.errors import CheckError, RtlangError, TraceError, ValueParseError
+from rtlang.contract.errors import CheckError, RtlangError, ValueParseError
 from rtlang.contract.events import Event, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.growing_json import JsonPath, Path
 from rtlang.contract.request_graph import Node, Text
 from rtlang.lang.execution.program_run import ProgramRun
 from rtlang.lang.execution.result import Result
 from rtlang.lang.execution.run import origin_of, resolve_runtime, settle
+from rtlang.lang.execution.stream_names import StreamNames
 from rtlang.lang.lazy_values.static_types import R_co
-from rtlang.lang.lazy_values.values import user_location
 from rtlang.lang.partials.partial_object import PartialObject
 from rtlang.lang.program_state.body import Body
 from rtlang.lang.recordings.meta import Meta
@@ -33,15 +33,18 @@ from rtlang.lang.views.live_display import LiveDisplay, live_display
 
 @dataclass(frozen=True, slots=True)
 class TextEvent:
-    """New text of a variable. Forks with the same name differ in `node_id`, completions of one node (n > 1) in `choice`.
+    """New text of a variable. Text of a generation with checks comes when it is accepted.
 
-    Text of a generation with checks comes when it is accepted.
+    Attributes:
+        path: the path of the node, such as `fork[1]/tip`, or `answer[1]` for the second of n completions. It tells apart what has the
+            same name.
     """
 
     name: str | None
     text: str
     node_id: int
     choice: int = 0
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +68,12 @@ class AttemptEvent:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningEvent:
-    """New text of the reasoning before a variable (`gen(reasoning=...)`), its marks included."""
+    """New text of the reasoning before a variable (`gen(reasoning=...)`), its marks included. Its path is like `answer:thought`."""
 
     name: str | None
     text: str
     node_id: int
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,7 @@ class PartialEvent:
             path of the whole value is empty.
         growing: the place of the string that is being written; None if the text does not end inside one.
         added: the text that this event added to it, escapes resolved.
+        path: the path of the node, as of a `TextEvent`.
     """
 
     name: str | None
@@ -92,6 +97,7 @@ class PartialEvent:
     added: str
     node_id: int
     choice: int
+    path: str
     _object: PartialObject = field(repr=False, compare=False)
     _places: tuple[JsonPath, ...] = field(repr=False, compare=False)
     _length: int = field(repr=False, compare=False)
@@ -113,7 +119,7 @@ class PartialEvent:
 
 @dataclass(frozen=True, slots=True)
 class ValueEvent:
-    """A completed variable: its parsed value, its text and its meta."""
+    """A completed variable: its parsed value, its text, its meta and its path."""
 
     name: str | None
     value: Any
@@ -121,6 +127,7 @@ class ValueEvent:
     meta: Meta
     node_id: int
     choice: int = 0
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +146,7 @@ class ErrorEvent:
     name: str | None
     error: RtlangError
     node_id: int
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +195,9 @@ class Stream(Generic[R_co]):
         self._emitted: int | None = None  # the emission that the reader has now
         self._ready: deque[StreamEvent[R_co]] = deque()
         self._is_body_done = False
-        self._known_names: set[str] = set()
+        self._names = StreamNames(self._session.recording)
         self._objects: dict[tuple[int, int], PartialObject] = {}  # by node and choice
+        self._paths: dict[tuple[int, int | None], str] = {}
         self._result: Result[R_co] | None = None
         self._is_over = self._has_raised = False
         self._task = self._start(body)
@@ -230,37 +239,45 @@ class Stream(Generic[R_co]):
     def text(self, name: str) -> Iterator[str]:
         """Iterate over the chunks of one variable's text.
 
+        Args:
+            name: of the variable, or a path such as `fork[1]/tip`, or a place such as `fork[1]`. Texts that follow one another, as in a
+                loop, come one after the other.
         Raises:
-            TraceError: the program generates nothing of this name; lists the names. Raised once its body has ended.
+            TraceError: the program generates nothing of this name; lists the names. Raised once its body has ended. Or it generates
+                several texts of this name side by side, such as in forks, which would mix; lists their paths.
         """
         for event in self:
-            self._check_name(name)
-            if isinstance(event, TextEvent) and event.name == name:
+            if self._is_asked(event, name, TextEvent):
+                assert isinstance(event, TextEvent)
+                self._names.check_alone(event, name)
                 yield event.text
 
     async def atext(self, name: str) -> AsyncIterator[str]:
         """`text` for coroutines."""
         async for event in self:
-            self._check_name(name)
-            if isinstance(event, TextEvent) and event.name == name:
+            if self._is_asked(event, name, TextEvent):
+                assert isinstance(event, TextEvent)
+                self._names.check_alone(event, name)
                 yield event.text
 
     def partial(self, name: str) -> Iterator[PartialEvent]:
-        """Iterate over the growing value of one variable that is written as JSON.
+        """Iterate over the growing value of one variable that is written as JSON, or of all with this name: events have their paths.
 
+        Args:
+            name: as for `text`.
         Raises:
-            TraceError: as for `text`.
+            TraceError: the program generates nothing of this name.
         """
         for event in self:
-            self._check_name(name)
-            if isinstance(event, PartialEvent) and event.name == name:
+            if self._is_asked(event, name, PartialEvent):
+                assert isinstance(event, PartialEvent)
                 yield event
 
     async def apartial(self, name: str) -> AsyncIterator[PartialEvent]:
         """`partial` for coroutines."""
         async for event in self:
-            self._check_name(name)
-            if isinstance(event, PartialEvent) and event.name == name:
+            if self._is_asked(event, name, PartialEvent):
+                assert isinstance(event, PartialEvent)
                 yield event
 
     def result(self) -> Result[R_co]:
@@ -348,14 +365,14 @@ class Stream(Generic[R_co]):
     async def __aexit__(self, *_: object) -> None:
         self.close()
 
-    def _check_name(self, name: str) -> None:
-        if not self._is_body_done or name in self._known_names:
-            return
-        nodes = self._session.recording.nodes.outer.values()
-        self._known_names |= {node.name for node in nodes if not isinstance(node, Text) and node.name is not None}
-        if name not in self._known_names and self._run.error is None:
-            known = ", ".join(sorted(self._known_names)) or "none"
-            raise TraceError(f"the program generates nothing named {name!r}; its generations: {known}", user_location())
+    def _is_asked(self, event: StreamEvent[R_co], name: str, kind: type) -> bool:
+        """Whether an event is of this kind and of what `text` or `partial` was asked for.
+
+        Raises:
+            TraceError: nothing is.
+        """
+        self._names.check(name, is_complete=self._is_body_done and self._run.error is None)
+        return isinstance(event, kind) and self._names.is_asked(event, name)
 
     def _start(self, body: Body) -> object:
         if body.is_async:
@@ -429,40 +446,38 @@ class Stream(Generic[R_co]):
             raise error
 
     def _translate(self, event: Event | _Emission) -> list[StreamEvent[R_co]]:
-        recording = self._session.recording
-        if isinstance(event, (TextDelta, NodeFinished, NodeFailed)) and recording.nodes.is_checked(event.node_id):
+        nodes, outcomes = self._session.recording.nodes, self._session.recording.outcomes
+        if isinstance(event, _Emission):
+            return [EmitEvent(nodes.path_at(event.node_id) or "", event.value, event.node_id)]
+        if not isinstance(event, (TextDelta, NodeFinished, NodeFailed)):
+            return []
+        node_id = event.node_id
+        if nodes.is_checked(node_id):
             return self._of_checked(event)
-        match event:
-            case _Emission():
-                path = recording.nodes.path_at(event.node_id)
-                return [EmitEvent(path or "", event.value, event.node_id)]
-            case TextDelta() if event.node_id in recording.nodes.names_of_reasoning:
-                return [ReasoningEvent(recording.nodes.names_of_reasoning[event.node_id], event.text, event.node_id)]
-            case NodeFinished() | NodeFailed() if event.node_id in recording.nodes.names_of_reasoning:
+        if node_id in nodes.names_of_reasoning:
+            if not isinstance(event, TextDelta):
                 return []  # the value ends next, with this text in its meta or with this error
+            return [ReasoningEvent(nodes.names_of_reasoning[node_id], event.text, node_id, self._path(node_id, 0))]
+        match event:
             case TextDelta():
-                node = recording.nodes.node(event.node_id)
+                node, path = nodes.node(node_id), self._path(node_id, event.choice)
                 name = None if isinstance(node, Text) else node.name
-                return [TextEvent(name, event.text, event.node_id, event.choice), *self._grown(name, event)]
+                return [TextEvent(name, event.text, node_id, event.choice, path), *self._grown(name, event, path)]
             case NodeFinished():
                 found: list[StreamEvent[R_co]] = []
                 for choice, completion in enumerate(event.completions):
-                    value = recording.outcomes.read(event.node_id, choice)
+                    value, path = outcomes.read(node_id, choice), self._path(node_id, choice)
                     if isinstance(value, ValueParseError):
-                        error = recording.outcomes.parse_error(event.node_id, value)
-                        found.append(ErrorEvent(event.name, error, event.node_id))
+                        found.append(ErrorEvent(event.name, outcomes.parse_error(node_id, value), node_id, path))
                         continue
-                    meta = recording.outcomes.meta_of(event.node_id, choice)
-                    found.append(ValueEvent(event.name, value, completion.text, meta, event.node_id, choice))
+                    meta = outcomes.meta_of(node_id, choice)
+                    found.append(ValueEvent(event.name, value, completion.text, meta, node_id, choice, path))
                 return found
             case NodeFailed():
-                if isinstance(recording.nodes.node(event.node_id), Text):
+                if isinstance(nodes.node(node_id), Text):
                     return []
-                return [
-                    ErrorEvent(event.name, recording.outcomes.root_error(event.node_id, event.error), event.node_id)
-                ]
-            case _:
-                return []
+                error = outcomes.root_error(node_id, event.error)
+                return [ErrorEvent(event.name, error, node_id, self._path(node_id))]
 
     def _of_checked(self, event: TextDelta | NodeFinished | NodeFailed) -> list[StreamEvent[R_co]]:
         """The events of a generation with checks: of its attempts, and of its end."""
@@ -471,22 +486,23 @@ class Stream(Generic[R_co]):
         name = nodes.shown_name(node_id)
         attempts = nodes.attempts_of(nodes.checked_at(node_id))
         assert attempts is not None
+        path = self._path(nodes.checked_at(node_id))
         if nodes.checked_at(node_id) == node_id:
             if isinstance(event, NodeFailed):
-                return [ErrorEvent(name, outcomes.root_error(node_id, event.error), node_id)]
+                return [ErrorEvent(name, outcomes.root_error(node_id, event.error), node_id, path)]
             assert isinstance(event, NodeFinished)
             if event.is_cancelled:
                 return []
             text, value = outcomes.text_of(node_id, 0), outcomes.read(node_id, 0)
             return [
-                TextEvent(name, text, node_id),
-                ValueEvent(name, value, text, outcomes.meta_of(node_id, 0), node_id),
+                TextEvent(name, text, node_id, path=path),
+                ValueEvent(name, value, text, outcomes.meta_of(node_id, 0), node_id, path=path),
             ]
         for attempt in attempts:
             if node_id == attempt.node_id and isinstance(event, TextDelta):
                 return [AttemptEvent(name, attempt.path, event.text, node_id)]
             if node_id == attempt.thought and isinstance(event, TextDelta):
-                return [ReasoningEvent(name, event.text, node_id)]
+                return [ReasoningEvent(name, event.text, node_id, f"{attempt.path}:thought")]
             if node_id == attempt.message and not isinstance(event, TextDelta):
                 is_over = isinstance(event, NodeFinished) or isinstance(event.error, CheckError)
                 message = outcomes.message_of(node_id)
@@ -494,7 +510,13 @@ class Stream(Generic[R_co]):
                 return [found] if is_over else []
         return []
 
-    def _grown(self, name: str | None, event: TextDelta) -> list[StreamEvent[R_co]]:
+    def _path(self, node_id: int, choice: int | None = None) -> str:
+        key = (node_id, choice)
+        if key not in self._paths:
+            self._paths[key] = self._session.recording.nodes.path_at(node_id, choice) or ""
+        return self._paths[key]
+
+    def _grown(self, name: str | None, event: TextDelta, node_path: str) -> list[StreamEvent[R_co]]:
         """The event for the parts of a JSON value that this text adds or makes final, if any."""
         key = (event.node_id, event.choice)
         if key not in self._objects:
@@ -508,4 +530,4 @@ class Stream(Generic[R_co]):
             return []
         paths = tuple(place.path for place in places)
         path = None if growing is None else growing.path
-        return [PartialEvent(name, paths, path, added, *key, grown, places, grown.text.length)]
+        return [PartialEvent(name, paths, path, added, *key, node_path, grown, places, grown.text.length)]

@@ -5,20 +5,26 @@ from __future__ import annotations
 from types import TracebackType
 
 from rtlang.contract.errors import ParameterError, RtlangError, rebuild
+from rtlang.contract.graph.node_paths import tells_more
 from rtlang.lang.lazy_values.values import user_location
 
 
-def at_generation(error: RtlangError, name: str | None, location: str, noun: str = "generation") -> RtlangError:
-    """A copy of an error, without its traceback, with `generation` and `recorded_at`, which its message names too.
+def at_generation(
+    error: RtlangError, name: str | None, location: str, noun: str = "generation", path: str | None = None
+) -> RtlangError:
+    """A copy of an error, without its traceback, with `generation`, `node_path` and `recorded_at`, which its message names too.
 
     Args:
         noun: the kind of thing that was recorded there, and how it belongs to the error.
+        path: the path of the node; the message has it, too, where it tells more than the name.
     """
     if error.recorded_at is not None:
         return rebuilt(error, error.message)
+    shown = path if path is not None and tells_more(path) else None
     named = f" {name!r}" if name else ""
+    named += f"{',' if named else ''} {shown}{',' if named else ''}" if shown else ""
     copy = rebuilt(error, f"{error.message} ({noun}{named} at {location})")
-    copy.generation, copy.recorded_at = name, location
+    copy.generation, copy.node_path, copy.recorded_at = name, path, location
     return copy
 
 

@@ -324,7 +324,9 @@ class Outcomes:
         relation = "unfinished: " if isinstance(error, _RUN_ERRORS) else ""
         is_generation = isinstance(self._nodes.node(node_id), (Generate, Select)) or self._nodes.is_checked(node_id)
         noun = "generation" if is_generation else "value"
-        return at_generation(error, self._nodes.shown_name(node_id), location, relation + noun)
+        return at_generation(
+            error, self._nodes.shown_name(node_id), location, relation + noun, self._nodes.path_at(node_id)
+        )
 
 
 def _decided_without(nodes: Mapping[int, Node], outcome: Callable[[int], object]) -> set[int]:

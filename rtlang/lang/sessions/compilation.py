@@ -9,8 +9,9 @@ from rtlang.compiler.merge import Known
 from rtlang.compiler.pipeline import compile_graph
 from rtlang.compiler.rewriting import renamed
 from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
+from rtlang.contract.graph.node_paths import is_named_by
 from rtlang.contract.params import Usage
-from rtlang.contract.request_graph import Node, RequestGraph, name_of
+from rtlang.contract.request_graph import Node, RequestGraph, all_nodes, name_of, path_of
 from rtlang.lang.recordings.recording import Recording
 
 
@@ -59,7 +60,7 @@ class RunCompilation:
             awaited = [aliases.get(node_id, node_id) for node_id in awaited]
             needed = None if needed is None else {aliases.get(node_id, node_id) for node_id in needed}
         if not is_last and self._outputs is not None:
-            needed = {node.node_id for node in nodes if name_of(node) in self._outputs}
+            needed = {node.node_id for node in nodes if any(is_output(node, each) for each in self._outputs)}
         context = Context(
             keep={*recording.branch_points, *recording.open_starts}
             if recording.open_starts
@@ -78,7 +79,9 @@ class RunCompilation:
             asked = {aliases.get(node_id, node_id) for node_id in asked}.union(awaited)
             names = self._outputs or ()
             outputs = tuple(
-                node.node_id for node in graph.nodes if node.node_id in asked or (names and name_of(node) in names)
+                node.node_id
+                for node in graph.nodes
+                if node.node_id in asked or any(is_output(node, name) for name in names)
             )
             graph = RequestGraph(graph.nodes, graph.inputs, outputs)
         return graph, savings
@@ -106,6 +109,11 @@ class RunCompilation:
             self._unsent = [node for node in self._unsent if node.node_id in savings.left_out]
         else:
             self._unsent.clear()
+
+
+def is_output(node: Node, asked: str) -> bool:
+    """Whether an item of `outputs` names a node, or one of its blocks: by its name, its path, or a place in which it is."""
+    return any(name_of(each) == asked or is_named_by(path_of(each) or "", asked) for each in all_nodes([node]))
 
 
 class EventCopies:

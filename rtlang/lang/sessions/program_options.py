@@ -93,7 +93,8 @@ class ProgramOptions:
         runtime: the runtime to use; the default runtime if None.
         params: sampling parameters of every generation without its own `params`. A seed among them is the seed of the run.
         passes: the passes of the compiler: True for all, False for none, or names, where `-name` leaves one out.
-        outputs: names of the variables to generate, besides the returned value and what the body reads; None for all.
+        outputs: names of the variables to generate, or paths of nodes or of places such as a fork, besides the returned value and what the
+            body reads; None for all.
         on_error: "raise" raises the error of the run; "result" returns a partial result with `Result.error` set.
         ask: answers the questions of `rt.ask` in code: called with each `rt.Question`, on a thread of its own; returns the answer.
         base: the result of an earlier run; nodes whose inputs are the same take over its outcomes. For a batch, a list of results.

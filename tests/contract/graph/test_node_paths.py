@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from rtlang.contract.graph.node_paths import (
     ANY_TURN,
     MAX_PATH_CHARS,
     at_turn,
     first_of,
+    is_named_by,
     joined,
     mixed_seed,
     segment,
+    sequence_of,
     site_of,
+    tells_more,
 )
 
 
@@ -57,3 +62,46 @@ def test_seeds_of_places_differ() -> None:
     found = {mixed_seed(run, place) for run in range(20) for place in ("x", "x#2", "fork[0]/x", "fork[1]/x")}
     assert len(found) == 80
     assert mixed_seed(7, "\ud800") == mixed_seed(7, "\ud800")
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("answer#2", "answer"),
+        ("fork[1]/tip", "fork[1]/tip"),
+        ("repeat[3]/step", "repeat[*]/step"),
+        ("fork[1]/repeat#2[0]/step#3", "fork[1]/repeat#2[*]/step"),
+        ("repeat[1]", "repeat[1]"),  # a completion of a variable with this name
+        ("unrepeat[1]/x", "unrepeat[1]/x"),
+    ],
+)
+def test_what_follows_one_another_has_one_sequence(path: str, expected: str) -> None:
+    assert sequence_of(path) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "expected"),
+    [
+        ("fork[1]/tip", "fork[1]/tip", True),
+        ("fork[1]/tip", "fork[1]", True),
+        ("fork[1]/tip", "fork", False),
+        ("fork[1]/tip", "fork[10]", False),
+        ("fork[1]/tip", "tip", False),
+        ("draft/name", "draft", True),
+        ("drafts/name", "draft", False),
+        ("answer", "answer[1]", True),
+        ("answer", "answer#2", False),
+        ("repeat[*]/step", "repeat[2]/step", True),
+        ("repeat[*]/step", "repeat[2]", True),
+        ("repeat[*]/fork[1]/step", "repeat[2]/fork[0]", False),
+        ("repeat[*]/repeat[*]/x", "repeat[2]/repeat[0]/x", True),
+        ("repeat[2]/step", "repeat[1]/step", False),
+    ],
+)
+def test_paths_and_places_name_nodes(path: str, asked: str, expected: bool) -> None:
+    assert is_named_by(path, asked) is expected
+
+
+def test_forks_turns_and_ordinals_tell_more_than_names() -> None:
+    assert all(map(tells_more, ("fork[0]/x", "x#2", "repeat[*]/x")))
+    assert not any(map(tells_more, ("x", "draft/name", "summary/gen", "search()")))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import rtlang as rt
+from rtlang.contract.errors import TraceError
 from rtlang.lang.execution.outputs import needed_nodes
 from rtlang.lang.program_state.state import State
 from rtlang.lang.program_state.state_record import StateRecord
@@ -70,3 +71,38 @@ def test_variables_of_branches_and_loops_of_forks_are_outputs() -> None:
         assert scripted.count("unread") == 0
         with pytest.raises(rt.TraceError, match="existing variables: unread, kind, first, second, step"):
             body.run(outputs=["third"], runtime=scripted)
+
+
+def test_paths_and_places_are_outputs() -> None:
+    def prompts(s: Any) -> None:
+        s += "go"
+        for index, fork in enumerate(s.fork(3)):
+            fork += str(index) + rt.gen("tip") + "y" + rt.gen("more", n=2)
+
+    with ScriptedRuntime(default="text") as scripted:
+
+        def asked(*outputs: str) -> list[str | None]:
+            scripted.requests.clear()
+            rt.program(prompts).run(runtime=scripted, outputs=outputs)
+            return [request.name for request in scripted.requests]
+
+        assert asked("fork[1]/tip") == ["tip"]
+        assert asked("fork[1]") == asked("fork[0]/more[1]") == ["tip", "more"]
+        assert asked("tip") == ["tip"] * 3
+        with pytest.raises(
+            TraceError, match=r"there is no variable and no path 'fork\[3\]'; existing variables: tip, more"
+        ):
+            asked("fork[3]")
+
+
+def test_turns_of_loops_are_outputs_of_their_loop() -> None:
+    def loop(s: Any) -> None:
+        def turn(state: Any) -> None:
+            state += "x" + rt.gen("step")
+
+        rt.repeat(turn, at_most=2, state=s)
+        s += rt.gen("after")
+
+    with ScriptedRuntime(default="text") as scripted:
+        rt.program(loop).run(runtime=scripted, outputs=["repeat[1]/step"])
+        assert [request.name for request in scripted.requests] == ["step", "step"]
