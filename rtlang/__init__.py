@@ -81,11 +81,13 @@ if TYPE_CHECKING:
     from rtlang.lang.control import switch as switch
     from rtlang.lang.control import vote as vote
     from rtlang.lang.decorator import program as program
+    from rtlang.lang.diff import diff as diff
     from rtlang.lang.effect_marks import effect as effect
     from rtlang.lang.effect_marks import pure as pure
     from rtlang.lang.effects.questions import ask as ask
     from rtlang.lang.effects.sources import now as now
     from rtlang.lang.effects.sources import random as random
+    from rtlang.lang.execution.node_view import NodeView as NodeView
     from rtlang.lang.execution.result import Result as Result
     from rtlang.lang.execution.result import StateResult as StateResult
     from rtlang.lang.execution.run import set_default_runtime as set_default_runtime
@@ -176,6 +178,8 @@ _MODULES = {
     "rtlang.lang.decorator": "program",
     "rtlang.lang.pinning": "pin",
     "rtlang.lang.program": "Program",
+    "rtlang.lang.diff": "diff",
+    "rtlang.lang.execution.node_view": "NodeView",
     "rtlang.lang.execution.result": "Result StateResult",
     "rtlang.lang.execution.run": "set_default_runtime",
     "rtlang.lang.program_state.state": "Forks State",

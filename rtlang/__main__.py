@@ -1,4 +1,5 @@
-"""The command line: `rtlang run`, `chat`, `explain`, `graph`, `serve`, `fleet`, `top`, `bench`, `check`, `doctor` and `grammar check`.
+"""The command line: `rtlang run`, `chat`, `explain`, `graph`, `diff`, `serve`, `fleet`, `top`, `bench`, `check`, `doctor` and
+`grammar check`.
 
 Options for settings are generated from config.py. An error a user can cause prints one line to standard error and exits with code 1;
 invalid options exit with code 2. Modules that load torch are imported inside the commands that need them, so that `--help` is fast.
@@ -23,7 +24,7 @@ from rtlang.console.chat import chat
 from rtlang.console.doctor import doctor
 from rtlang.console.fleet_commands import fleet
 from rtlang.console.key_command import make_key
-from rtlang.console.loading import connected, journaled, started
+from rtlang.console.loading import connected, journaled, saved_rows, started
 from rtlang.console.one_line_errors import one_line_errors
 from rtlang.console.options import with_settings
 from rtlang.console.show import Labels, plain, run_and_show, to_json, usage_line, values_of
@@ -38,8 +39,10 @@ from rtlang.console.top import top
 from rtlang.contract.config import RuntimeConfig, ServeConfig
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.process.logs import LogFormat, configure_logs
+from rtlang.contract.process.terminal_text import terminal_text
 from rtlang.contract.service.fleet_report import DEFAULT_FLEET
 from rtlang.contract.service.target import Target
+from rtlang.lang.diff import diff_rows, saved_runs
 from rtlang.lang.execution.result import Result
 from rtlang.lang.program import Program
 from rtlang.model import system_resources
@@ -130,11 +133,16 @@ def run(
             metavar="PATH", help="Keep what the run receives in this file, and go on from what is there after a crash."
         ),
     ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Write the texts of the run to this file, for `rtlang diff`."),
+    ] = None,
 ) -> None:
     """Run a program: stream its generated text, then print its values and token usage."""
     console = Console(highlight=False, markup=False, emoji=False)
     with one_line_errors():
         _check_folder(html)
+        _check_folder(save, "--save")
         loaded = load_program(program)
         arguments = read_arguments(loaded, arg or [], as_json=args)
         if url and settings:
@@ -157,6 +165,8 @@ def run(
             result, seconds = _stream(loaded, arguments, target, None if only_values else console)
         if html is not None:
             _write(html, result.to_html(loaded.name))
+        if save is not None:
+            _write(save, saved_runs([result]), "--save")
         values, problems = values_of(result)
         if only_values:
             typer.echo(to_json(values))
@@ -323,6 +333,24 @@ def serve(
 
 
 @app.command()
+def diff(
+    before: Annotated[Path, typer.Argument(metavar="A", help="A file of `rtlang run --save`, or a journal.")],
+    after: Annotated[Path, typer.Argument(metavar="B", help="The file to compare with it.")],
+    only_json: Annotated[bool, typer.Option("--json", help="Print the nodes as JSON.")] = False,
+    html: Annotated[Path | None, typer.Option("--html", metavar="OUT", help="Write a page to this file.")] = None,
+) -> None:
+    """Show what differs between two runs, by the paths of their nodes. The exit code is 1 if something does."""
+    with one_line_errors():
+        _check_folder(html)
+        found = diff_rows(saved_rows(before), saved_rows(after))
+        if html is not None:
+            _write(html, found.to_html(f"{before.name} → {after.name}"))
+        typer.echo(to_json(found.to_plain()) if only_json else terminal_text(str(found)))
+    if not found.is_same:
+        raise typer.Exit(1)
+
+
+@app.command()
 @with_settings(RuntimeConfig, "settings")
 def check(settings: dict[str, Any]) -> None:
     """Check the installation: versions, model, memory, compiled code, and one constrained generation."""
@@ -408,16 +436,16 @@ def _stream(
         return run_and_show(stream, console, labels)
 
 
-def _check_folder(html: Path | None) -> None:
-    if html is not None and not html.absolute().parent.is_dir():
-        raise CommandError(f"--html {html}: the parent folder does not exist")
+def _check_folder(path: Path | None, option: str = "--html") -> None:
+    if path is not None and not path.absolute().parent.is_dir():
+        raise CommandError(f"{option} {path}: the parent folder does not exist")
 
 
-def _write(html: Path, page: str) -> None:
+def _write(path: Path, text: str, option: str = "--html") -> None:
     try:
-        html.write_text(page, encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise CommandError(f"--html {html}: {error.strerror}") from None
+        raise CommandError(f"{option} {path}: {error.strerror}") from None
 
 
 def _passes(names: str | None) -> bool | list[str]:

@@ -86,7 +86,7 @@ LEVELS: dict[str, list[str]] = {
         "program_state sessions",
         "control views",
         "best_of effects execution fitting",
-        "pinning program",
+        "diff pinning program",
         "decorator explain",
     ],
     "rtlang.lang.output_types": [

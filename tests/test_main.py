@@ -304,6 +304,48 @@ def test_graph_draws_a_program_without_a_model(folder: Path) -> None:
         assert wrong in errors
 
 
+def test_diff_compares_saved_runs_and_journals(folder: Path) -> None:
+    program = folder / "compared.py"
+    files = []
+    for number, prompt in enumerate(("Say one.", "Say two.")):
+        program.write_text(
+            "import rtlang as rt\n\n\n@rt.program\ndef say(s, name):\n"
+            "    s += rt.user('Hello ', name) + rt.assistant(rt.gen('greeting', 4))\n"
+            f"    s += rt.user({prompt!r}) + rt.assistant(rt.gen('more', 8))\n"
+        )
+        option = "--save" if number else "--journal"
+        files.append(f"{folder}/run{number}")
+        code, _, errors = invoke(
+            folder,
+            "run",
+            f"{program}:say",
+            "-a",
+            "name=Ada",
+            "--model",
+            str(folder / "model"),
+            "--json",
+            option,
+            files[-1],
+        )
+        assert code == 0, errors
+    code, told, errors = invoke(folder, "diff", *files)
+    assert (code, errors) == (1, "")
+    assert told.startswith("2 nodes: 1 same, 1 changed; 2 computed")
+    assert "~ more (computed)\n    - " in told
+    code, told, _ = invoke(folder, "diff", files[1], files[1], "--json", "--html", f"{folder}/diff.html")
+    assert code == 0
+    assert [(node["path"], node["change"]) for node in json.loads(told)] == [("greeting", "same"), ("more", "same")]
+    assert "<title>run1 → run1</title>" in (folder / "diff.html").read_text(encoding="utf-8")
+    for arguments, wrong in (
+        ([files[0], f"{folder}/none"], "none: No such file"),
+        ([files[0], str(program)], "expected a file of rtlang run --save or --journal"),
+        ([*files, "--html", f"{folder}/none/x.html"], "parent folder"),
+    ):
+        code, _, errors = invoke(folder, "diff", *arguments)
+        assert (code, errors.count("\n")) == (1, 1), errors
+        assert wrong in errors
+
+
 def test_serve_announces_its_address_serves_and_ends_on_a_signal(folder: Path) -> None:
     process = python(
         "-m", "rtlang", "serve", "--port", "0", "--model", str(folder / "model"), "--num-pages", "200", "--threads", "1"

@@ -15,10 +15,14 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from rtlang.cassette.journal_texts import is_journal, texts_of_journal
 from rtlang.console.source import CommandError
 from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import ParameterError
+from rtlang.contract.pictures.run_diff import RunTexts
 from rtlang.contract.service.target import Target
 from rtlang.fleet.connect import RAY_SCHEME, connect
+from rtlang.lang.diff import read_runs
 
 if TYPE_CHECKING:
     from rtlang.cassette.journal import Journal
@@ -65,6 +69,20 @@ def journaled(path: Path, open_target: Callable[[], Target], program: str, argum
         return journal(path, open_target, program=program, arguments=described)
     except OSError as error:
         raise CommandError(f"--journal {path}: {error.strerror or error}") from None
+
+
+def saved_rows(path: Path) -> list[tuple[str | None, RunTexts]]:
+    """What the nodes of saved runs, or of a journal, gave: for each run a digest of its arguments, and texts by path.
+
+    Raises:
+        CommandError: the file cannot be read, or is neither. JournalError: the journal is damaged, or a process writes to it.
+    """
+    try:
+        return [texts_of_journal(path)] if is_journal(path) else read_runs(path)
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror or error}") from None
+    except ParameterError as error:
+        raise CommandError(f"{path}: expected a file of rtlang run --save or --journal; {error.allowed}") from None
 
 
 @contextmanager

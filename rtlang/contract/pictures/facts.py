@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rtlang.contract.graph.nodes import Node, Repeat, Select, Switch, Text, blocks_of
+from rtlang.contract.graph.node_paths import tells_more
+from rtlang.contract.graph.nodes import Node, Repeat, Select, Switch, Text, blocks_of, path_of
 from rtlang.contract.pictures.labels import Label, label_of, names_of, shortened
 from rtlang.contract.pictures.run_record import NodeRecord, RunRecord
 
@@ -94,7 +95,9 @@ def _generated(runs: list[NodeRecord]) -> int:
 
 def _lines(node: Node, names: Mapping[int, str], record: RunRecord | None) -> list[str]:
     label = label_of(node, names)
-    lines = [f"#{node.node_id} {label.kind}" + (f" {label.title}" if label.title != label.kind else "")]
+    path = path_of(node) or ""
+    title = path if tells_more(path) else label.title if label.title != label.kind else ""
+    lines = [f"#{node.node_id} {label.kind} {title}".rstrip()]
     if label.text:
         lines.append(shortened(label.text, MAX_FACT_CHARS))
     if label.notes or label.marks:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from html import escape
 
 from rtlang.contract.graph.nodes import Node, blocks_of
@@ -11,7 +11,7 @@ from rtlang.contract.pictures.labels import printable, shortened
 from rtlang.contract.pictures.layout import MAX_BOXES, Drawing, draw
 from rtlang.contract.pictures.page_style import PAGE_CSS, SCRIPT, TRANSCRIPT_CSS
 from rtlang.contract.pictures.run_record import RunRecord
-from rtlang.contract.pictures.svg import graph_svg
+from rtlang.contract.pictures.svg import CHANGED, FAILED, graph_svg
 from rtlang.contract.pictures.timeline import PHASES, phases_of, timeline_svg
 from rtlang.contract.pictures.transcript import transcript
 
@@ -108,15 +108,25 @@ def run_words(record: RunRecord) -> str:
     return ", ".join(words)
 
 
-def _canvas(nodes: tuple[Node, ...], drawing: Drawing, record: RunRecord | None) -> list[str]:
+def marked_graph(record: RunRecord, node_ids: Collection[int]) -> str:
+    """The graph of a run, with some nodes marked as changed."""
+    drawing = draw(record.graph, labels_of_run(record.graph, record))
+    return "".join(_canvas(record.graph, drawing, record, frozenset(node_ids)))
+
+
+def _canvas(
+    nodes: tuple[Node, ...], drawing: Drawing, record: RunRecord | None, marked: frozenset[int] = frozenset()
+) -> list[str]:
     if not drawing.boxes:
         return ['<p class="rt-soft">no nodes</p>']
 
-    def failed(node_id: int) -> bool:
+    def color(node_id: int) -> str | None:
         assert record is not None
-        return any(each.error is not None for each in record.runs_of(node_id))
+        if any(each.error is not None for each in record.runs_of(node_id)):
+            return FAILED
+        return CHANGED if not marked.isdisjoint((node_id, *record.copies.get(node_id, ()))) else None
 
-    picture = graph_svg(drawing, facts_of(nodes, record), None if record is None else failed)
+    picture = graph_svg(drawing, facts_of(nodes, record), None if record is None else color)
     parts = [
         f'<div class="rt-canvas">{picture}<div class="rt-buttons"><button aria-label="zoom in">+</button>'
         '<button aria-label="zoom out">−</button><button>whole</button></div><div class="rt-details"></div></div>'

@@ -33,6 +33,8 @@ TRANSCRIPT_CSS = (
 .rt .rt-table th, .rt .rt-table td { border:0; border-bottom:1px solid rgba(127,140,160,.35);
   padding:4px 14px 4px 0; text-align:left; vertical-align:top; background:none; color:inherit;
   white-space:pre-wrap; overflow-wrap:anywhere }
+.rt .rt-table del, .rt .rt-table ins { text-decoration:none; border-radius:3px }
+.rt .rt-table del { background:rgba(239,68,68,.25) } .rt .rt-table ins { background:rgba(34,197,94,.25) }
 .rt .rt-lines { white-space:pre; overflow-x:auto; margin:2px 0 8px;
   font:12.5px/1.55 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace }
 .rt .rt-table th { opacity:.65; font-weight:600 } .rt .rt-head { font-weight:600 }

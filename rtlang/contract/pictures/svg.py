@@ -22,6 +22,7 @@ HUES = {
     "group": "#8792a5",
 }
 FAILED = "#ef4444"
+CHANGED = "#f59e0b"
 FONT = "ui-sans-serif,system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif"
 MARGIN = 16.0
 SMALLEST = 0.6
@@ -32,13 +33,13 @@ _ROUND = 7.0
 def graph_svg(
     drawing: Drawing,
     facts: Callable[[int], str] | None = None,
-    failed: Callable[[int], bool] | None = None,
+    color: Callable[[int], str | None] | None = None,
 ) -> str:
     """The SVG element of a drawing.
 
     Args:
         facts: the description of a node by its id; readers show it when the pointer rests on the box.
-        failed: whether a node failed.
+        color: the color of a node by its id, such as `FAILED`; None for that of its kind.
     """
     width, height = drawing.width + 2 * MARGIN, drawing.height + 2 * MARGIN
     lines = [
@@ -46,7 +47,7 @@ def graph_svg(
         f'height="{height:.0f}" style="max-width:max(100%,{width * SMALLEST:.0f}px);height:auto" role="img" aria-label="request graph" '
         f'font-family="{FONT}" fill="currentColor">'
     ]
-    _level(drawing, MARGIN, MARGIN, lines, facts, failed)
+    _level(drawing, MARGIN, MARGIN, lines, facts, color)
     return "\n".join([*lines, "</svg>"])
 
 
@@ -56,26 +57,25 @@ def _level(
     y: float,
     lines: list[str],
     facts: Callable[[int], str] | None,
-    failed: Callable[[int], bool] | None,
+    color: Callable[[int], str | None] | None,
 ) -> None:
     seen: set[tuple[float, float, bool]] = set()
     for arrow in drawing.arrows:
         lines.append(_arrow(arrow, x, y, seen))
     for box in drawing.boxes:
-        is_failed = failed is not None and failed(box.node_id)
+        hue = (None if color is None else color(box.node_id)) or HUES[box.label.kind]
         if box.frames:
-            lines.append(_outline(box, x, y, is_failed))
-        lines.append(_box(box, x, y, "" if facts is None else facts(box.node_id), is_failed))
+            lines.append(_outline(box, x, y, hue))
+        lines.append(_box(box, x, y, "" if facts is None else facts(box.node_id), hue))
         for frame in box.frames:
             left, top = x + box.x + frame.x, y + box.y + frame.y
             lines.append(_frame(box, frame, x, left, top, y))
             inner = (frame.width - frame.inside.width) / 2
-            _level(frame.inside, left + inner, top + 24 + 11, lines, facts, failed)
+            _level(frame.inside, left + inner, top + 24 + 11, lines, facts, color)
 
 
-def _box(box: Box, x: float, y: float, facts: str, is_failed: bool) -> str:
+def _box(box: Box, x: float, y: float, facts: str, hue: str) -> str:
     left, top = x + box.x + (box.whole_width - box.width) / 2, y + box.y + (FRAME_PAD if box.frames else 0)
-    hue = FAILED if is_failed else HUES[box.label.kind]
     is_group = box.label.kind == "group"
     dashes = ' stroke-dasharray="5 4"' if is_group else ""
     parts = [
@@ -104,8 +104,7 @@ def _box(box: Box, x: float, y: float, facts: str, is_failed: bool) -> str:
     return "".join([*parts, "</g>"])
 
 
-def _outline(box: Box, x: float, y: float, is_failed: bool) -> str:
-    hue = FAILED if is_failed else HUES[box.label.kind]
+def _outline(box: Box, x: float, y: float, hue: str) -> str:
     return (
         f'<rect x="{x + box.x:.1f}" y="{y + box.y:.1f}" width="{box.whole_width:.1f}" height="{box.whole_height:.1f}" rx="12" '
         f'fill="{hue}" fill-opacity="0.04" stroke="{hue}" stroke-opacity="0.4"/>'

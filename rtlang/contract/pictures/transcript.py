@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from rtlang.contract.graph.node_paths import tells_more
 from rtlang.contract.pictures.facts import usage_words
 from rtlang.contract.pictures.labels import printable, shortened
 from rtlang.contract.pictures.page_style import NUM_COLORS
@@ -103,7 +104,8 @@ class _Writer:
         if record is None:
             return span.name
         place = f"[{span.choice}]" if len(record.texts) > 1 else ""
-        words = [f"{span.name}{place}"]
+        path = self._record.node_paths.get(span.node_id, "")
+        words = [f"{path if tells_more(path) else span.name}{place}"]
         if span.choice < len(record.texts):
             words.append(f"{record.num_tokens[span.choice]} tokens, {record.finish[span.choice]}")
             logprob = record.logprobs[span.choice]

@@ -13,7 +13,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from rtlang.contract.errors import TraceError
-from rtlang.contract.request_graph import Generate, Select, Switch, choices_of, parent_of
+from rtlang.contract.request_graph import Generate, Select, Switch, choices_of, name_of, parent_of
 from rtlang.lang.lazy_values.values import Value, needs_of
 from rtlang.lang.program_state.state import State, record_of
 from rtlang.lang.program_state.state_record import StateRecord

@@ -181,6 +181,10 @@ class Result(StateResult, Generic[R_co]):
         """
         return RunNodes(self._source, self._origin).at(path)
 
+    def record(self) -> RunRecord:
+        """What pictures and comparisons of the run are made from, as plain data."""
+        return self._source.record()
+
     @property
     def arguments_digest(self) -> str | None:
         """A digest of the arguments of the run; None if they are not known."""

@@ -8,7 +8,7 @@ import pytest
 
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.pictures.layout import draw
-from rtlang.contract.pictures.svg import HUES, graph_svg
+from rtlang.contract.pictures.svg import FAILED, HUES, graph_svg
 from rtlang.contract.request_graph import Apply, Generate, Ref, RequestGraph, Text, all_nodes
 from tests.support.long_tests import sized
 from tests.support.programs.random_graphs import random_graph
@@ -44,7 +44,7 @@ def test_any_text_is_escaped() -> None:
 
 def test_failed_nodes_have_another_color() -> None:
     nodes = [Text(0, None, ("a",)), Generate(1, 0, "x", SamplingParams())]
-    root = ElementTree.fromstring(graph_svg(draw(nodes), failed=lambda node_id: node_id == 1))
+    root = ElementTree.fromstring(graph_svg(draw(nodes), color=lambda node_id: FAILED if node_id == 1 else None))
     fills = [
         rect.get("fill")
         for group in root.iter(f"{SPACE}g")
