@@ -75,6 +75,24 @@ def test_tree_of_thought_ends_with_an_answer(
     assert int(share[1]) >= 50
 
 
+def test_the_beam_search_is_drawn_from_its_events(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    out = output_of("beam_search", capsys, monkeypatch, "--html", f"{tmp_path}/tree.html")
+    *rows, last = out.splitlines()
+    found = [re.fullmatch(r" *(-\d+\.\d+) ([> ]) ( *)(['\"].*['\"])", row) for row in rows]
+    steps = [(len(each[3]) // 4, each[2] == ">", float(each[1]), each[4]) for each in found if each is not None]
+    assert len(steps) == len(rows) == 3 + 6 + 6
+    assert [sum(is_kept for depth, is_kept, _, _ in steps if depth == each) for each in range(3)][2] == 0
+    ends = [step for step in steps if step[0] == 2]
+    assert last.startswith("=> ")
+    assert last.endswith(max(ends, key=lambda step: step[2])[3].strip("'\""))
+    page = (tmp_path / "tree.html").read_text(encoding="utf-8")
+    assert page.count("<div") == 15
+    again = output_of("beam_search", capsys, monkeypatch)
+    assert again == out  # the seed gives every fork its own noise, the same each time
+
+
 def test_chat_streams_an_answer_to_every_question(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
