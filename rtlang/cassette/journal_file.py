@@ -56,6 +56,7 @@ class JournalFile:
         nodes: the submitted nodes by place.
         place_of: a place by key.
         known: the outcomes of ended nodes by key.
+        ends: the last outcomes of ended nodes by place, in the order of their ends.
         pieces: by place, the key of a running generation, and the text that it has given out.
         intents: the calls of effects that have begun, by place.
         answers: the outcomes of calls by place.
@@ -68,6 +69,7 @@ class JournalFile:
         self.nodes: dict[str, PlacedNode] = {}
         self.place_of: dict[bytes, str] = {}
         self.known: dict[bytes, KnownOutcome] = {}
+        self.ends: dict[str, KnownOutcome] = {}
         self.pieces: dict[str, tuple[bytes, list[TextDelta]]] = {}
         self.intents: dict[str, dict[str, Any]] = {}
         self.answers: dict[str, dict[str, Any]] = {}
@@ -189,7 +191,7 @@ class JournalFile:
                 assert isinstance(delta, TextDelta)
                 self.pieces[place][1].append(delta)
             case ["end", str(place), bytes(key), stored]:
-                self.known[key] = from_stored(self.path, stored)
+                self.known[key] = self.ends[place] = from_stored(self.path, stored)
                 if place in self.pieces and self.pieces[place][0] == key:
                     del self.pieces[place]
             case ["intent", str(place), dict(intent)]:

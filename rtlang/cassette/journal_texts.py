@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 
 from rtlang.cassette.journal_file import MAGIC, JournalFile
+from rtlang.cassette.places import KEY_MARK
 from rtlang.contract.pictures.run_diff import NodeText, texts_of
 from rtlang.contract.pictures.run_record import NodeRecord, RunRecord
-from rtlang.contract.request_graph import all_nodes, nodes_from_plain
-from rtlang.lang.recordings.recorded_nodes import RecordedNodes
-from rtlang.protocol.plain_values import value_from_wire
 
 
 def is_journal(path: str | os.PathLike[str]) -> bool:
@@ -30,15 +28,10 @@ def texts_of_journal(path: str | os.PathLike[str]) -> tuple[str | None, dict[str
     """
     journal = JournalFile(path)
     try:
-        nodes = tuple(nodes_from_plain([value_from_wire(each, "nodes") for _, each in sorted(journal.nodes.items())]))
-        recorded = RecordedNodes()
-        recorded.outer.update((node.node_id, node) for node in nodes)
-        recorded.inner.update((node.node_id, node) for node in all_nodes(nodes) if node.node_id not in recorded.outer)
-        paths = {node_id: recorded.path_at(node_id) for node_id in sorted(journal.known)}
+        ends = [(place, outcome) for place, outcome in journal.ends.items() if not place.startswith(KEY_MARK)]
         record = RunRecord(
-            recorded=nodes,
-            nodes={node_id: NodeRecord.of(each.end) for node_id, each in journal.known.items()},
-            node_paths={node_id: found for node_id, found in paths.items() if found is not None},
+            nodes={number: NodeRecord.of(outcome.end) for number, (_, outcome) in enumerate(ends)},
+            node_paths={number: place for number, (place, _) in enumerate(ends)},
         )
         arguments = journal.head.get("arguments")
         return (arguments if isinstance(arguments, str) else None), texts_of(record)

@@ -30,6 +30,7 @@ from rtlang.contract.request_graph import (
     Text,
     num_requests,
     parent_of,
+    path_of,
 )
 from rtlang.contract.runs.known import ContinueFrom, Known
 from rtlang.contract.runs.run_options import RunOptions
@@ -123,6 +124,11 @@ class GraphExecution:
     def work_ahead(self) -> NodeWork:
         """The estimated work of the nodes that have not begun."""
         return self.table.work_ahead
+
+    def path_of(self, node_id: int) -> str | None:
+        """The path of a node, by the id under which it runs; None if it has none."""
+        node = self.table.nodes.get(node_id)
+        return None if node is None else path_of(node)
 
     def add_nodes(
         self, nodes: Sequence[Node], known: Known | None = None, continue_from: ContinueFrom | None = None

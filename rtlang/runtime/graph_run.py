@@ -178,6 +178,10 @@ class GraphRun:
         """The estimated work of the nodes that have not begun."""
         return self._execution.work_ahead
 
+    def path_of(self, node_id: int) -> str | None:
+        """See `GraphExecution.path_of`."""
+        return self._execution.path_of(node_id)
+
     def add_nodes(
         self, nodes: Sequence[Node], known: Known | None = None, continue_from: ContinueFrom | None = None
     ) -> None:

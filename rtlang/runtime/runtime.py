@@ -263,9 +263,9 @@ class Runtime:
         run = LocalGraphRun(next(self._graph_ids) if graph_id is None else graph_id, checks, share, act, max_model_len)
 
         if self._traces:
-            listener = traced(listener, lambda: self._traces)
+            listener = traced(listener, lambda: self._traces, self._graphs)
         if self._spans is not None:
-            listener = self._spans.listener(listener, graph.nodes, options)
+            listener = self._spans.listener(listener, graph.nodes, options, self._graphs)
 
         try:
             loop.post(partial(self._begin, loop, run.graph_id, graph, listener, share, options), principal.client_id)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from rtlang.compiler.context import Pieces
 from rtlang.contract.errors import ParameterError, TraceError
 from rtlang.contract.graph.host_calls import HostFunction
-from rtlang.contract.graph.node_paths import mixed_seed
+from rtlang.contract.graph.node_paths import mixed_seed, tells_more
 from rtlang.contract.graph.nodes import Policy
 from rtlang.contract.params import SamplingParams, SelectMethod, sampling_params
 from rtlang.contract.request_graph import Arg, Call, Generate, Operand, Part, Ref, RequestGraph, Select, Text, parent_of
@@ -33,14 +33,16 @@ from rtlang.lang.recordings.tool_runs import ToolRuns
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """A graph break: at `location` (file:line) the body needed the value `what` for `reason`."""
+    """A graph break: at `location` (file:line) the body needed the value `what` of the node with this path for `reason`."""
 
     location: str
     what: str
     reason: str
+    path: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.location}: needs {self.what} for {self.reason}"
+        where = f" ({self.path})" if self.path is not None and tells_more(self.path) else ""
+        return f"{self.location}: needs {self.what}{where} for {self.reason}"
 
 
 class _Sequence(Protocol):
@@ -298,7 +300,7 @@ class Recording:
         self.check_waiting(node_ids, location, what, reason)
         if self.driver.is_async:
             raise TraceError(f"{reason} needs {what}: write `await` before it in an async program", location)
-        self.note_break(location, what, reason)
+        self.note_break(location, what, reason, node_ids)
         self.driver.wait(node_ids)
 
     async def require_async(self, node_ids: Sequence[int], what: str, location: str) -> None:
@@ -312,7 +314,7 @@ class Recording:
         self.check_waiting(node_ids, location, what, "await")
         if not self.driver.is_async:
             raise TraceError(f"await needs an `async def` program to get {what}", location)
-        self.note_break(location, what, "await")
+        self.note_break(location, what, "await", node_ids)
         await self.driver.wait_async(node_ids)
 
     def check_waiting(self, node_ids: Sequence[int], location: str, what: str, reason: str) -> None:
@@ -323,13 +325,18 @@ class Recording:
         """
         self.nodes.check_outside(node_ids, location)
         if isinstance(self.driver, AheadOfTime):
-            self.breaks.append(Break(location, what, reason))
+            self.breaks.append(Break(location, what, reason, self._path_of(node_ids)))
             raise TraceError(
                 f"graph break: {reason} needs {what}, which is not available when recording ahead of time", location
             )
         if self.is_closed:
             raise TraceError(f"the program ended before {what} was generated", location)
 
-    def note_break(self, location: str, what: str, reason: str) -> None:
-        """Note that the body waits."""
-        self.breaks.append(Break(location, what, reason))
+    def note_break(self, location: str, what: str, reason: str, node_ids: Sequence[int] = ()) -> None:
+        """Note that the body waits for these nodes."""
+        self.breaks.append(Break(location, what, reason, self._path_of(node_ids)))
+
+    def _path_of(self, node_ids: Sequence[int]) -> str | None:
+        """The path of the last of these nodes that has one."""
+        found = (self.nodes.path_at(each) for each in reversed(self.needs_of(node_ids)))
+        return next((path for path in found if path is not None), None)

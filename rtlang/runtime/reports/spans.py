@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from rtlang.contract.accounts.tracing import SCOPE, parent_of, trace_api
@@ -19,6 +20,7 @@ from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed
 from rtlang.contract.request_graph import Generate, Node, Select
 from rtlang.contract.runs.run_options import DEFAULT_OPTIONS, RunOptions
 from rtlang.contract.service.target import Listener
+from rtlang.runtime.reports.trace import HasPaths, path_in
 
 PROVIDER = "rtlang"
 _CHAT_DOORS = ("POST /v1/chat/completions", "POST /v1/responses")
@@ -48,8 +50,18 @@ class Spans:
         self._api, self._model = api, model
         self._tracer = api.get_tracer(SCOPE)
 
-    def listener(self, listener: Listener, nodes: Iterable[Node], options: RunOptions = DEFAULT_OPTIONS) -> Listener:
-        """A listener for a graph that is submitted now: it also records the spans of its run and nodes."""
+    def listener(
+        self,
+        listener: Listener,
+        nodes: Iterable[Node],
+        options: RunOptions = DEFAULT_OPTIONS,
+        graphs: Mapping[int, HasPaths] = MappingProxyType({}),
+    ) -> Listener:
+        """A listener for a graph that is submitted now: it also records the spans of its run and nodes.
+
+        Args:
+            graphs: the running graphs, by id.
+        """
         request = options.context
         run = self._tracer.start_span("rtlang.run", parent_of(self._api, request))
         if not run.is_recording():
@@ -64,18 +76,19 @@ class Spans:
         context = self._api.set_span_in_context(run)
 
         def listen(event: Event) -> None:
+            path = path_in(graphs, event)
             match event:
                 case NodeFinished(timing=timing):
                     now = time.time_ns()
                     began = now - int(timing.total_s * 1e9)
-                    node = self._node(event.node_id, asked, context, began)
+                    node = self._node(event.node_id, path, asked, context, began)
                     for name, value in _answered(event).items():
                         node.set_attribute(name, value)
                     node.add_event("first step", timestamp=began + int(timing.queued_s * 1e9))
                     node.add_event("first token", timestamp=began + int(timing.first_token_s * 1e9))
                     node.end(end_time=now)
                 case NodeFailed(error=error):
-                    node = self._node(event.node_id, asked, context)
+                    node = self._node(event.node_id, path, asked, context)
                     self._fail(node, error)
                     node.end()
                 case GraphFinished():
@@ -98,13 +111,20 @@ class Spans:
         self._interval("rtlang.compile", -seconds, 0.0, 0.0, {})
 
     def _node(
-        self, node_id: int, asked: Mapping[int, Mapping[str, _Attribute]], context: Any, began: int | None = None
+        self,
+        node_id: int,
+        path: str | None,
+        asked: Mapping[int, Mapping[str, _Attribute]],
+        context: Any,
+        began: int | None = None,
     ) -> Any:
         found = asked.get(node_id, {})
         operation = found.get("gen_ai.operation.name")
         name = "rtlang.node" if operation is None else f"{operation} {self._model}".rstrip()
         node = self._tracer.start_span(name, context, start_time=began)
         node.set_attribute("rtlang.node_id", node_id)
+        if path is not None:
+            node.set_attribute("rtlang.path", path)
         if operation is not None:
             node.set_attribute("gen_ai.provider.name", PROVIDER)
             for field in ("gen_ai.request.model", "gen_ai.response.model"):

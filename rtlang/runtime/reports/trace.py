@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from rtlang.contract.errors import ConfigError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
@@ -26,12 +26,25 @@ MAX_EVENTS = 2_000_000
 ENGINE_PROCESS = 0
 
 
-def traced(listener: Listener, traces: Callable[[], Sequence[Trace]]) -> Listener:
-    """A listener that also passes events to the traces that are open then."""
+class HasPaths(Protocol):
+    """A running graph."""
+
+    def path_of(self, node_id: int) -> str | None:
+        """The path of a node, by the id under which it runs; None if it has none."""
+
+
+def path_in(graphs: Mapping[int, HasPaths], event: Event) -> str | None:
+    """The path of the node of an event; None if it has none."""
+    graph = graphs.get(event.graph_id)
+    return None if graph is None or not isinstance(event, (NodeFinished, NodeFailed)) else graph.path_of(event.node_id)
+
+
+def traced(listener: Listener, traces: Callable[[], Sequence[Trace]], graphs: Mapping[int, HasPaths]) -> Listener:
+    """A listener that also passes events to the traces that are open then. `graphs`: the running graphs, by id."""
 
     def listen(event: Event) -> None:
         for trace in traces():
-            trace.on_event(event)
+            trace.on_event(event, path_in(graphs, event))
         listener(event)
 
     return listen
@@ -79,8 +92,8 @@ class Trace:
             {"ph": "C", "name": "KV pages", "pid": ENGINE_PROCESS, "ts": self._us(ended), "args": pages},
         )
 
-    def on_event(self, event: Event) -> None:
-        """Record an event of a graph."""
+    def on_event(self, event: Event, path: str | None = None) -> None:
+        """Record an event of a graph; of the end of a node, with its path, which is its name in the trace."""
         now = self._clock()
         match event:
             case NodeFinished(timing=timing, usage=usage):
@@ -95,14 +108,15 @@ class Trace:
                     },
                     "finish_reason": [str(completion.finish_reason) for completion in event.completions],
                 }
-                self._span(event.graph_id, event.node_id, event.name or f"node {event.node_id}", began, now, args)
+                name = path or event.name or f"node {event.node_id}"
+                self._span(event.graph_id, event.node_id, name, began, now, args)
                 self._span(event.graph_id, event.node_id, "waiting", began, began + timing.queued_s)
                 self._span(
                     event.graph_id, event.node_id, "prefill", began + timing.queued_s, began + timing.first_token_s
                 )
                 self._span(event.graph_id, event.node_id, "decode", began + timing.first_token_s, now)
             case NodeFailed(error=error):
-                name = event.name or f"node {event.node_id}"
+                name = path or event.name or f"node {event.node_id}"
                 self._instant(event.graph_id, f"{name} failed: {error.code}", now, {"message": error.message})
             case GraphFailed(error=error):
                 self._instant(event.graph_id, f"graph failed: {error.code}", now, {"message": error.message})

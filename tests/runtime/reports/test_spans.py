@@ -57,6 +57,13 @@ def broken(s: rt.State) -> None:
     s += rt.gen("word", regex="(?P<a>x)(?P=a)", max_tokens=9)
 
 
+@rt.program
+def forked(s: rt.State) -> None:
+    for index, fork in enumerate(s.fork(2)):
+        fork += f"x{index} " + rt.gen("tip", 3)
+    rt.repeat(lambda state: state.__iadd__("y" + rt.gen("turn", 2)) and None, at_most=2, state=s)
+
+
 def named(exporter: InMemorySpanExporter, name: str) -> list[ReadableSpan]:
     return [each for each in exporter.get_finished_spans() if each.name == name]
 
@@ -166,3 +173,12 @@ def test_a_provider_that_records_nothing_costs_no_listener() -> None:
         pass
 
     assert found.listener(listen, ()) is listen
+
+
+def test_nodes_have_their_paths(exported: tuple[rt.Runtime, InMemorySpanExporter]) -> None:
+    runtime, exporter = exported
+    exporter.clear()
+    result = forked.run(runtime=runtime)
+    found = {(each.attributes or {}).get("rtlang.path") for each in exporter.get_finished_spans()}
+    assert set(result.paths) <= found
+    assert {"fork[1]/tip", "repeat[1]/turn"} <= found

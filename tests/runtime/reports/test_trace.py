@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import rtlang as rt
 from rtlang.contract.errors import ConfigError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFinished
 from rtlang.contract.params import SamplingParams
@@ -53,6 +54,20 @@ def test_every_node_and_step_of_a_trace_is_there(tmp_path: Path) -> None:
     begins = [(e["pid"], e["id"], e["name"]) for e in found if e["ph"] == "b"]
     assert sorted(begins) == sorted((e["pid"], e["id"], e["name"]) for e in found if e["ph"] == "e")
     assert all(event["ts"] >= 0 for event in found if "ts" in event)
+
+
+def test_nodes_of_a_trace_have_their_paths_as_names(tmp_path: Path) -> None:
+    @rt.program
+    def forked(s: rt.State) -> None:
+        for index, fork in enumerate(s.fork(2)):
+            fork += f"x{index} " + rt.gen("tip", 3)
+        rt.repeat(lambda state: state.__iadd__("y" + rt.gen("turn", 2)) and None, at_most=2, state=s)
+
+    path = tmp_path / "trace.json"
+    with Runtime(max_model_len=256, num_pages=64) as runtime, runtime.trace(path):
+        result = forked.run(runtime=runtime)
+    names = {event["name"] for event in json.loads(path.read_text())["traceEvents"]}
+    assert {"fork[1]/tip", "repeat[1]/turn", *result.paths} <= names
 
 
 def test_a_trace_is_bounded_and_says_what_it_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
