@@ -6,7 +6,6 @@ import contextlib
 from pathlib import Path
 
 import pytest
-from rtlang.cassette.keys import Keys
 
 from rtlang.cassette.journal_file import MAGIC, JournalFile, is_in_use, placed_deltas
 from rtlang.cassette.places import Places
@@ -15,6 +14,7 @@ from rtlang.contract.errors import JournalError
 from rtlang.contract.events import Completion, NodeFinished, TextDelta, Timing, TokenLogprob
 from rtlang.contract.params import FinishReason, SamplingParams, Usage
 from rtlang.contract.request_graph import Call, Const, Generate, Text
+from rtlang.contract.runs.node_keys import Keys
 
 HEAD = {"model": "m@1", "seed": 7, "inputs": {}, "run": "abc"}
 NODES = (

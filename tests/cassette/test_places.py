@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from rtlang.cassette.keys import Keys
-
 from rtlang.cassette.places import PlacedNode, Places, difference
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Apply, Block, Call, Const, Generate, Marks, Node, Ref, Repeat, Text
+from rtlang.contract.runs.node_keys import Keys
 
 GREEDY = SamplingParams(max_tokens=4)
 

@@ -12,12 +12,13 @@ from rtlang.contract.events import Completion, NodeFinished, Timing
 from rtlang.contract.graph.host_calls import checked_answer, to_plain
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.pictures.node_links import NodeLinks
-from rtlang.contract.request_graph import Call, Generate, Part, Ref, Select, choices_of, path_of
+from rtlang.contract.request_graph import Call, Decide, Generate, Part, Ref, Select, choices_of, path_of
 from rtlang.contract.runs.known import KnownOutcome
 from rtlang.contract.runs.known_finder import Base, Edit
 from rtlang.contract.service.target import Target
 from rtlang.lang.execution.readings import RunReadings, StateReadings
 from rtlang.lang.program_state.body import Body
+from rtlang.lang.program_state.history import History
 from rtlang.lang.program_state.variables import Reading, messages_of
 from rtlang.lang.recordings.meta import Meta
 from rtlang.lang.sessions.program_options import ProgramOptions
@@ -134,6 +135,23 @@ class NodeView(Generic[_Result]):
     def dependants(self) -> tuple[str, ...]:
         """The paths of the nodes that build on it directly."""
         return self._nodes.paths_of(self._nodes.links.dependants_of(self._node_id))
+
+    def _rt_history(self) -> History:
+        """The sequence that ends with it, for `rt.messages` and `rt.fit`."""
+        source = self._nodes.source
+        if not isinstance(source, RunReadings):
+            raise TraceError(
+                "a result that was pickled keeps whole sequences only: continue from the result or one of its forks"
+            )
+        if isinstance(self._node, (Call, Decide)):
+            raise TraceError(
+                f"{self.path} is a {self.kind} and no part of a sequence: continue from a node of the sequence"
+            )
+        if self._choice is None and choices_of(self._node) > 1:
+            raise TraceError(
+                f"{self.path} has {choices_of(self._node)} completions: continue from one such as {self.path}[0]"
+            )
+        return source.history_at(self._node_id, self._choice or 0)
 
     def edit(self, *, text: str | None = None, value: Any = _NOT_GIVEN, runtime: Target | None = None) -> _Result:
         """The result of the same program and arguments, where this node has another outcome.

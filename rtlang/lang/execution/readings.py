@@ -30,7 +30,7 @@ from rtlang.contract.request_graph import (
     parent_of,
 )
 from rtlang.contract.runs.known_finder import RunOutcomes
-from rtlang.lang.execution.histories import history_of
+from rtlang.lang.execution.histories import history_at, history_of
 from rtlang.lang.program_state.forcing import deep_real
 from rtlang.lang.program_state.history import History, without_open_message
 from rtlang.lang.program_state.state_record import StateRecord
@@ -176,6 +176,10 @@ class RunReadings:
         if which == "meta":
             return outcomes.meta_of(node_id, choice)
         return deep_real(outcomes.value_of(node_id, choice) if which == "value" else outcomes.text_of(node_id, choice))
+
+    def history_at(self, node_id: int, choice: int) -> History:
+        """The sequence that ends with a node, for another run to go on from. Raises the error of one that failed."""
+        return history_at(self._session, node_id, choice)
 
     def check_text(self, node_id: int, text: str) -> None:
         """Raise ValueParseError if a text does not parse as the type of a node."""

@@ -53,9 +53,9 @@ def messages(source: Any, *, tools: Iterable[Any] | None = None, template: Templ
 
     Args:
         source: a list of messages in the form of the OpenAI API: maps with `role`, `content` (text, numbers, generated values or
-            expressions, a list of text parts, or None) and for the assistant `tool_calls`, or objects with such fields. Or a `Result`, or
-            one of its `forks`: on the same model its sequence has exactly the tokens that the run computed, so that the prefix cache
-            holds them if nothing stands before.
+            expressions, a list of text parts, or None) and for the assistant `tool_calls`, or objects with such fields. Or a `Result`, one
+            of its `forks`, or one of its nodes (`result.at(path)`), with which the sequence then ends: on the same model the sequence
+            has exactly the tokens that the run computed, so that the prefix cache holds them if nothing stands before.
         tools, template: of the conversation, as for `rt.system`; with a list only, a `Result` has its own.
     Raises:
         ParameterError: a message is malformed, names the field; or tools are given with a `Result`.

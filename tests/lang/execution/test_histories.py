@@ -222,3 +222,71 @@ def test_a_run_goes_on_at_a_server_of_the_same_model(runtime: rt.Runtime) -> Non
         there = run(chat, remote)
         assert prompt_ids(continued(there), remote) == expected
         assert rt.explain(rt.program(continued(there)), runtime=remote).error is None
+
+
+def conversation(s: Any) -> None:
+    s += rt.system("You work in a shop. The lamp is 40 dollars.")
+    s += rt.user("How much is the lamp?")
+    s += rt.assistant("Well: ", rt.gen("first", max_tokens=8, temperature=1.0, seed=3))
+    for index, fork in enumerate(s.fork(2)):
+        fork += rt.user("And ", index + 2, "?")
+        fork += rt.assistant(rt.gen("answer", max_tokens=8))
+        fork += rt.user("Thanks.")
+        fork += rt.assistant(rt.gen("end", max_tokens=8))
+    s += rt.user("Bye.")
+    s += rt.assistant(rt.gen("bye", max_tokens=4, n=2, temperature=1.0))
+
+    def turn(state: Any) -> None:
+        state += rt.user("Next?")
+        state += rt.assistant(rt.gen("turn", max_tokens=4))
+
+    rt.repeat(turn, at_most=3, state=s)
+
+
+@pytest.mark.parametrize(
+    ("path", "question", "next_path"),
+    [
+        ("first", "And 3?", "fork[1]/answer"),
+        ("fork[1]/answer", "Thanks.", "fork[1]/end"),
+        ("first", "Bye.", "bye"),
+        ("repeat[0]/turn", "Next?", "repeat[1]/turn"),
+        ("repeat[1]/turn", "Next?", "repeat[2]/turn"),
+    ],
+)
+def test_a_run_forks_from_any_node_with_its_tokens(
+    runtime: rt.Runtime, path: str, question: str, next_path: str
+) -> None:
+    """The oracle is what the run itself generated after the node."""
+    result = rt.program(conversation).run(runtime=runtime, seed=1)
+
+    def forked(s: Any) -> None:
+        s += rt.messages(result.at(path))
+        s += rt.user(question)
+        s += rt.assistant(rt.gen("next", max_tokens=4))
+
+    found = rt.program(forked).run(runtime=runtime)
+    after = result.at(next_path if next_path != "bye" else "bye[0]")
+    assert found.meta("next").usage.prompt_tokens * (2 if next_path == "bye" else 1) == after.meta.usage.prompt_tokens
+    assert found.meta("next").usage.cached_tokens >= found.meta("next").usage.prompt_tokens - 1
+    if next_path != "bye":
+        assert after.meta.token_ids[:4] == found.meta("next").token_ids
+
+
+def test_a_sequence_ends_with_one_of_several_completions(runtime: rt.Runtime) -> None:
+    result = rt.program(conversation).run(runtime=runtime, seed=1)
+
+    def forked(s: Any) -> None:
+        s += rt.messages(result.at("bye[1]"))
+        s += rt.user("Really?")
+        s += rt.assistant(rt.gen("next", max_tokens=4))
+
+    found = rt.program(forked).run(runtime=runtime)
+    assert found.messages[:-2] == [
+        *result.at("bye").messages[:-1],
+        {"role": "assistant", "content": result.text("bye")[1]},
+    ]
+    with pytest.raises(rt.TraceError, match=r"bye has 2 completions: continue from one such as bye\[0\]"):
+        rt.program(lambda s: s.__iadd__(rt.messages(result.at("bye")))).run(runtime=runtime)
+    read = pickle.loads(pickle.dumps(result))
+    with pytest.raises(rt.TraceError, match="a result that was pickled keeps whole sequences only"):
+        rt.program(lambda s: s.__iadd__(rt.messages(read.at("first")))).run(runtime=runtime)

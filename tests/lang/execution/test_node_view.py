@@ -299,5 +299,5 @@ def test_a_list_of_runtimes_that_take_nothing_over_is_refused(scripted: Scripted
 
 def test_a_result_of_another_model_is_refused(runtime: rt.Runtime, scripted: ScriptedRuntime) -> None:
     result = agent.run("why", runtime=scripted)
-    with pytest.raises(ParameterError, match="computed by model None, the runtime serves"):
+    with pytest.raises(ParameterError, match="computed by model scripted, the runtime serves"):
         agent.run("why", runtime=runtime, base=result)
