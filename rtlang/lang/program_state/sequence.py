@@ -68,7 +68,7 @@ class NodeSequence:
         branch = NodeSequence(self._recording, self.head, self.role)
         branch._hold_start(self._open_start)
         branch._opening, branch._opening_id = self._opening, self._opening_id
-        branch._step, branch._num_seen = self._step, self._num_seen
+        branch._step, branch._num_seen, branch._replaced = self._step, self._num_seen, self._replaced.copy()
         return branch
 
     def keep_head(self) -> None:
@@ -175,9 +175,9 @@ class NodeSequence:
             at = parent_of(outer[at])
         if failed is None:
             return
-        is_open = self.role is not None
-        loses_opening = is_open and failed < self._opening_id
-        self._restart(self._before(failed))
+        is_open, before = self.role is not None, self._before(failed)
+        loses_opening = is_open and (before is None or before < self._opening_id)
+        self._restart(before)
         if loses_opening:
             assert self._opening is not None
             self._release_start()
