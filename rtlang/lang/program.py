@@ -89,6 +89,7 @@ class Program(Generic[P, R_co]):
             base: the result of an earlier run, of this program or of one that was edited: nodes whose inputs are the same take over its
                 outcomes, calls of functions included, and only the others are computed. Without `seed` the run has the seed of that one.
             budget: what all nodes of the run may spend together.
+            ask: answers the questions of `rt.ask` in code; called with each `rt.Question`.
             cache_salt: cached prefixes are shared only with runs of the same salt; see `rt.RunOptions`.
             on_error: "raise" (the default) raises the error of the run; "result" returns a partial result with `Result.error` set.
 

@@ -36,7 +36,7 @@ FULL = RunOptions(
 
 
 def test_every_option_is_in_the_table_or_written_by_its_sender() -> None:
-    by_sender = {"is_open", "begun_at", "known", "continue_from"}
+    by_sender = {"is_open", "begun_at", "known", "continue_from", "identity"}
     assert {item.option for item in _TABLE} == {item.name for item in fields(RunOptions)} - by_sender
 
 

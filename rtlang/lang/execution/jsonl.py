@@ -8,6 +8,7 @@ ended, so that an interrupted run loses the rows that were running, and at most 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections import Counter
@@ -271,10 +272,6 @@ def _digest(text: str) -> int:
 def _opened(path: str) -> BinaryIO:
     """A file to read and append to, which no other process writes."""
     file = open(path, "a+b")  # noqa: SIM115 - the run closes it
-    try:
-        import fcntl
-    except ImportError:  # no POSIX system
-        return file
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

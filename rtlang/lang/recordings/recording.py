@@ -6,6 +6,7 @@ give the values. It does not submit nodes; its `Driver` does. May be used from s
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -75,7 +76,9 @@ class Recording:
     def __init__(self, driver: Driver, base: SamplingParams | None = None, seed: int | None = None) -> None:
         self.driver, self.base, self._seed = driver, base, seed
         self.nodes = RecordedNodes()
-        self.outcomes = Outcomes(self.nodes, driver, ToolRuns(self))
+        self.outcomes = Outcomes(
+            self.nodes, driver, ToolRuns(weakref.proxy(self))
+        )  # not a cycle, which would keep the results of ended runs
         self.breaks: list[Break] = []
         self.branch_points: set[int] = set()
         self.open_starts: Counter[int] = Counter()

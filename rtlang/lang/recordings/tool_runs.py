@@ -45,7 +45,11 @@ class CallRecording(Protocol):
 
 
 class ToolRuns:
-    """Runs the calls of tools that one recording has read; see `rtlang.lang.output_types.tool_calls.CallRuns`."""
+    """Runs the calls of tools that one recording has read; see `rtlang.lang.output_types.tool_calls.CallRuns`.
+
+    Args:
+        recording: a weak proxy of it.
+    """
 
     def __init__(self, recording: CallRecording) -> None:
         self._recording = recording
@@ -53,7 +57,10 @@ class ToolRuns:
     @property
     def is_open(self) -> bool:
         """Whether calls are recorded: the body runs, and this is not within another call, which is an effect already."""
-        return not self._recording.is_closed and current_call_or_none() is None
+        try:
+            return not self._recording.is_closed and current_call_or_none() is None
+        except ReferenceError:  # nothing of the run is kept any more
+            return False
 
     def run(self, call: ToolCall, origin: Origin) -> Any:
         """See `ToolCall.run`."""
