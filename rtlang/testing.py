@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import math
 import re
 import threading
@@ -13,6 +14,8 @@ from urllib.parse import unquote
 
 from rtlang.contract.errors import InvalidValueError, ParameterError, RequestError, RtlangError
 from rtlang.contract.events import Completion, NodeFinished, Timing, TokenLogprob
+from rtlang.contract.graph.host_calls import to_plain
+from rtlang.contract.graph.value_size import check_plain
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.request_graph import Generate, Select
 from rtlang.contract.runs.known import KnownOutcome
@@ -45,15 +48,27 @@ class Cut(str):
     __slots__ = ()
 
 
+def tool_call(name: str, /, **arguments: Any) -> str:
+    """The answer of a script that calls a tool: `tool_call("search", query="rivers")`.
+
+    It is written in the format of runtimes without a model. Several calls of one answer (`parallel=True`) are one on each line.
+
+    Raises:
+        ParameterError: an argument is not plain data.
+    """
+    return _json({"name": name, "arguments": arguments})
+
+
 class ScriptedRuntime(ModelFreeRuntime):
     """A runtime for tests: pass it as `runtime=`.
 
     An answer is
       - text; for a select also the index of the choice,
+      - a value that is written as JSON: a dict, a number, a boolean, a dataclass or a model; `tool_call(...)` for a call of a tool,
       - an exception, which fails the generation,
       - `Cut(text)`, a text that ends at `max_tokens`: its finish reason is "length",
       - a list of these, one for each request of that name in order (forks, iterations, the choices of `n`),
-      - a function of the prompt, or of the prompt and the `SeenRequest`, that returns one of the first three.
+      - a function of the prompt, or of the prompt and the `SeenRequest`, that returns one of these but a list.
 
     A text is the whole answer, whatever `max_tokens` is: the script itself says where a text is cut. Only in a run with a budget, which
     counts a character as a token, free text has at most `max_tokens` characters.
@@ -194,9 +209,7 @@ class ScriptedRuntime(ModelFreeRuntime):
             text = _chosen(node, answer)
             return _complete(text, FinishReason.STOP, has_logprobs=True)
         if not isinstance(answer, str):
-            raise ParameterError(
-                "answers", answer, f"expected text for {node.name!r}, an exception, a list or a function"
-            )
+            answer = _json(answer)
         text, reason, match = str(answer), FinishReason.LENGTH if isinstance(answer, Cut) else FinishReason.STOP, None
         if self._checks:
             if node.constraint is not None:
@@ -232,6 +245,18 @@ def _called(answer: Any, request: SeenRequest) -> Any:
             raise answer
         raise RequestError(f"{type(answer).__name__}: {answer}")
     return answer
+
+
+def _json(answer: Any) -> str:
+    plain = to_plain(answer)
+    problem = "None has no text" if plain is None else check_plain(plain)
+    if problem is not None:
+        raise ParameterError(
+            "answers",
+            answer,
+            f"expected text, plain data, a dataclass or model, an exception, a list or a function: {problem}",
+        )
+    return json.dumps(plain, ensure_ascii=False)
 
 
 def _chosen(node: Select, answer: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import subprocess
@@ -13,7 +14,7 @@ import jsonschema
 import pytest
 
 import rtlang as rt
-from rtlang.testing import Cut, ScriptedRuntime
+from rtlang.testing import Cut, ScriptedRuntime, tool_call
 
 
 @rt.program
@@ -260,3 +261,33 @@ def test_a_list_of_answers_is_used_in_the_order_of_forks() -> None:
     for passes in (False, "-merge"):
         with ScriptedRuntime({"tip": list("abcd")}) as runtime:
             assert tips.run(runtime=runtime, passes=passes).value == list("abcd")
+
+
+def test_values_and_tool_calls_are_answers() -> None:
+    @dataclasses.dataclass
+    class Point:
+        x: int
+        y: int
+
+    def move(to: list[int], fast: bool = False) -> str:
+        """Move."""
+        return f"moved to {to}"
+
+    @rt.program
+    def body(s: Any) -> Any:
+        s += rt.gen("point", schema=Point, max_tokens=40) + rt.gen("number", type=float, max_tokens=9)
+        s += rt.gen("call", tools=[move], max_tokens=60)
+        s += rt.gen("calls", tools=[move], parallel=True, max_tokens=90)
+        return s["point"], s["number"], rt.call(s["call"]), rt.length(s["calls"])
+
+    answers = {
+        "point": lambda prompt: Point(1, 2),
+        "number": 2.5,
+        "call": tool_call("move", to=[3, 4]),
+        "calls": tool_call("move", to=[3]) + "\n" + tool_call("move", to=[4], fast=True),
+    }
+    with ScriptedRuntime(answers) as runtime:
+        assert body.run(runtime=runtime).value == (Point(1, 2), 2.5, "moved to [3, 4]", 2)
+    for wrong in (None, object(), {"a": {1, 2}}):
+        with ScriptedRuntime({"x": wrong}) as runtime, pytest.raises(rt.ParameterError, match="answers"):
+            rt.program(lambda s: s.__iadd__(rt.gen("x")) and None).run(runtime=runtime)

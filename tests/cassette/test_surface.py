@@ -43,5 +43,9 @@ def test_mistakes_are_typed(tmp_path: Path) -> None:
         rt.record(tmp_path / "a")
     with pytest.raises(rt.CassetteError, match=r"no such file; rt\.record"):
         rt.replay(tmp_path / "missing")
-    with scripted("x") as runtime, rt.record(tmp_path / "b", runtime), pytest.raises(rt.CassetteError, match="records to it"):
+    with (
+        scripted("x") as runtime,
+        rt.record(tmp_path / "b", runtime),
+        pytest.raises(rt.CassetteError, match="records to it"),
+    ):
         rt.record(tmp_path / "b", runtime)
