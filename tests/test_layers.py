@@ -83,7 +83,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             f"rtlang.{part}"
             for part in ("bench", "cache", "client", "fleet", "compiler", "console", "contract", "engine")
         ),
-        *(f"rtlang.{part}" for part in ("lang", "model", "protocol", "runtime", "serve", "work")),
+        *(f"rtlang.{part}" for part in ("lang", "model", "protocol", "runtime", "serve", "testing", "work")),
         *("rtlang", "rtlang_kernels_bench", *LIBRARIES),
     },
 }
