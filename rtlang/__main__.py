@@ -34,6 +34,7 @@ from rtlang.console.source import (
     load_program,
     missing_arguments,
     read_arguments,
+    read_rows,
 )
 from rtlang.console.top import top
 from rtlang.contract.config import RuntimeConfig, ServeConfig
@@ -137,14 +138,27 @@ def run(
         Path | None,
         typer.Option(metavar="PATH", help="Write the texts of the run to this file, for `rtlang diff`."),
     ] = None,
+    batch: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="IN", help="Run once per line of this file, a JSON object of arguments; - for standard input."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="OUT", help="With --batch: write a JSON line for each row; go on from the lines that are there."
+        ),
+    ] = None,
 ) -> None:
-    """Run a program: stream its generated text, then print its values and token usage."""
+    """Run a program: stream its generated text, then print its values and token usage. With --batch, run it over a file."""
     console = Console(highlight=False, markup=False, emoji=False)
     with one_line_errors():
         _check_folder(html)
         _check_folder(save, "--save")
+        _check_batch(batch, out, {"--html": html, "--journal": journal, "--json": only_values or None})
         loaded = load_program(program)
-        arguments = read_arguments(loaded, arg or [], as_json=args)
+        arguments = read_arguments(loaded, arg or [], as_json=args, is_complete=batch is None)
         if url and settings:
             given = ", ".join("--" + name.replace("_", "-") for name in settings)
             raise CommandError(
@@ -156,6 +170,10 @@ def run(
                 opened: Target = connected(url, api_key) if url else started(RuntimeConfig(**settings))
                 exits.callback(opened.close)
                 return opened
+
+            if batch is not None and out is not None:
+                _run_rows(loaded.bind(**arguments), batch, out, open_target(), shows_bar=console.is_terminal)
+                return
 
             target: Target = (
                 open_target()
@@ -434,6 +452,25 @@ def _stream(
     with program.bind(**arguments).stream(runtime=labels, on_error="result") as stream:
         labels.follow(lambda: stream.recorded_nodes)
         return run_and_show(stream, console, labels)
+
+
+def _run_rows(program: Program, batch: Path, out: Path, target: Target, *, shows_bar: bool) -> None:
+    try:
+        summary = program.run_to_jsonl(read_rows(program, batch), out, runtime=target, progress=shows_bar)
+    except OSError as error:
+        raise CommandError(f"--out {out}: {error.strerror or error}") from None
+    typer.echo(str(summary))
+    if summary.num_failed:
+        raise CommandError(f"{summary.num_failed} rows failed; the same command runs them again")
+
+
+def _check_batch(batch: Path | None, out: Path | None, others: dict[str, object]) -> None:
+    if (batch is None) != (out is None):
+        given, missing = ("--batch", "--out") if out is None else ("--out", "--batch")
+        raise CommandError(f"{given} requires {missing}: --batch IN --out OUT")
+    for name, value in others.items():
+        if batch is not None and value is not None:
+            raise CommandError(f"{name} cannot be combined with --batch")
 
 
 def _check_folder(path: Path | None, option: str = "--html") -> None:

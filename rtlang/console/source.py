@@ -12,11 +12,12 @@ import inspect
 import json
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any, get_args, get_origin
+from typing import Any, BinaryIO, get_args, get_origin
 
 from rtlang.lang.program import Program
 
@@ -90,6 +91,61 @@ def read_arguments(
         wanted = " ".join(f"--arg {name}=..." for name in missing)
         raise CommandError(f"{program.name} requires {', '.join(missing)}: pass {wanted}")
     return values
+
+
+def read_rows(program: Program, batch: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a file as arguments of `program`, each a JSON object; empty lines are left out. `-` stands for standard input.
+
+    Raises:
+        CommandError: the file cannot be read, or a line is no JSON object of arguments; names the line.
+    """
+    convert = _row_converter(program)
+    with ExitStack() as exits:
+        lines: BinaryIO = sys.stdin.buffer
+        if str(batch) != "-":
+            try:
+                lines = exits.enter_context(batch.open("rb"))
+            except OSError as error:
+                raise CommandError(f"--batch {batch}: {error.strerror}") from None
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            place = f"{batch}:{number}"
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                raise CommandError(f"{place}: not JSON: {error}") from None
+            if not isinstance(row, dict):
+                raise CommandError(f"{place}: expected a JSON object of names and values")
+            yield convert(place, row)
+
+
+def _row_converter(program: Program) -> Callable[[str, Mapping[str, Any]], dict[str, Any]]:
+    """A function that converts JSON data, the arguments of one run of many, to the annotated types of the program's parameters.
+
+    It takes a place for messages and the data, and raises CommandError if an argument does not convert. Unknown and missing arguments are
+    left to the run.
+    """
+    import pydantic
+
+    adapters: dict[str, pydantic.TypeAdapter[Any]] = {}
+    for name, item in _parameters(program).items():
+        annotation = item.annotation
+        if annotation in (inspect.Parameter.empty, Any) or isinstance(annotation, str):
+            continue
+        with suppress(pydantic.errors.PydanticUserError):  # as for arguments of one run
+            adapters[name] = pydantic.TypeAdapter(annotation)
+
+    def convert(place: str, row: Mapping[str, Any]) -> dict[str, Any]:
+        converted = dict(row)
+        for name in adapters.keys() & row.keys():
+            try:
+                converted[name] = adapters[name].validate_json(json.dumps(row[name]))
+            except pydantic.ValidationError as error:
+                raise CommandError(f"{place}: {name}={row[name]!r:.80}: {error.errors()[0]['msg']}") from None
+        return converted
+
+    return convert
 
 
 def missing_arguments(program: Program, given: Mapping[str, Any]) -> tuple[str, ...]:

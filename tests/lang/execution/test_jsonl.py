@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import math
 import os
@@ -19,8 +20,6 @@ import rtlang as rt
 from rtlang.testing import ScriptedRuntime
 from tests.lang.execution.test_batch import PROGRAMS, inputs, straight
 from tests.support.programs.fake_target import Call, FakeTarget, answer, default_script
-
-fcntl = pytest.importorskip("fcntl")
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
