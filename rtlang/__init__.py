@@ -87,8 +87,11 @@ if TYPE_CHECKING:
     from rtlang.lang.effects.questions import ask as ask
     from rtlang.lang.effects.sources import now as now
     from rtlang.lang.effects.sources import random as random
+    from rtlang.lang.execution.completed_rows import CompletedRows as CompletedRows
+    from rtlang.lang.execution.jsonl import JsonlSummary as JsonlSummary
     from rtlang.lang.execution.node_view import NodeView as NodeView
     from rtlang.lang.execution.result import Result as Result
+    from rtlang.lang.execution.result import RowResult as RowResult
     from rtlang.lang.execution.result import StateResult as StateResult
     from rtlang.lang.execution.run import set_default_runtime as set_default_runtime
     from rtlang.lang.execution.stream import AttemptEvent as AttemptEvent
@@ -180,7 +183,9 @@ _MODULES = {
     "rtlang.lang.program": "Program",
     "rtlang.lang.diff": "diff",
     "rtlang.lang.execution.node_view": "NodeView",
-    "rtlang.lang.execution.result": "Result StateResult",
+    "rtlang.lang.execution.completed_rows": "CompletedRows",
+    "rtlang.lang.execution.jsonl": "JsonlSummary",
+    "rtlang.lang.execution.result": "Result RowResult StateResult",
     "rtlang.lang.execution.run": "set_default_runtime",
     "rtlang.lang.program_state.state": "Forks State",
     "rtlang.lang.execution.stream": (
