@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -78,8 +79,11 @@ def printable(text: str) -> str:
     return text.translate(_REPLACED)
 
 
+_UNNAMED = re.compile(r"(^|/)gen(#\d+)?(\[\d+\])?$")
+
+
 def names_of(nodes: Iterable[Node]) -> dict[int, str]:
-    """The names of nodes by id, those in blocks included; of a value without a name, that of its function."""
+    """The names of nodes by id, those in blocks included: the function of a value without a name, the path of a part of a generation."""
     found: dict[int, str] = {}
     todo = list(nodes)
     while todo:
@@ -87,6 +91,8 @@ def names_of(nodes: Iterable[Node]) -> dict[int, str]:
         name = name_of(node)
         if name is not None:
             found[node.node_id] = name
+        elif isinstance(node, Generate) and node.path is not None and not _UNNAMED.search(node.path):
+            found[node.node_id] = node.path  # a candidate, an attempt, or reasoning
         elif isinstance(node, (Apply, Call)):
             found[node.node_id] = node.function
         elif isinstance(node, (Switch, Repeat, Decide)):
@@ -105,7 +111,7 @@ def label_of(node: Node, names: Mapping[int, str]) -> Label:
             return Label("text", " › ".join(roles) or "text", words, (), _of_marks(node.marks))
         case Generate():
             notes = (*_of_constraint(node), *_of_params(node.params))
-            return Label("gen", node.name or "(unnamed)", "", notes, _of_marks(node.marks))
+            return Label("gen", node.name or names.get(node.node_id, "(unnamed)"), "", notes, _of_marks(node.marks))
         case Select():
             is_usual = node.method is SelectMethod.TOKEN_LENGTH_NORMALIZED
             notes = () if is_usual else (str(node.method.value).replace("_", " "),)

@@ -166,4 +166,6 @@ class TerminalDisplay:
         name = None if isinstance(node, Text) else node.name
         if node_id in recorded.names_of_reasoning:
             name = f"reasoning of {recorded.names_of_reasoning[node_id] or '(unnamed)'}"
+        elif recorded.checked_at(node_id) != node_id:  # an attempt
+            name = recorded.path_at(node_id)
         return (name or "(unnamed)") + (f"[{choice}]" if choices_of(node) > 1 else "")

@@ -37,6 +37,8 @@ def record_of(session: Session, partial: Mapping[tuple[int, int], str] | None = 
             copies.setdefault(node.node_id, []).append(node_id)
     for node_id, name in recording.nodes.names_of_reasoning.items():
         names[node_id] = "reasoning" if name is None else f"reasoning of {name}"
+    for attempts in recording.nodes.checked.values():
+        names.update((each.node_id, each.path) for each in attempts)
     if isinstance(session.final, RtlangError):
         error = str(session.final)
         for node in recorded:  # that end with the graph

@@ -354,9 +354,18 @@ def test_a_page_of_the_run_and_pickles_read_one_value(serve: Local) -> None:
     runtime, _ = serve({"inv": [ODD, GOOD], "y": "end"})
     result = asked(check=even, repair=1).run(runtime=runtime)
     assert GOOD.replace('"', "&quot;") in result.to_html() or GOOD in result.to_html()
+    assert "inv:repair[1]" in result.to_html()
     copy = pickle.loads(pickle.dumps(result))
     assert (copy["inv"], copy.text("inv"), copy[0]) == (Invoice(total=4), GOOD, Invoice(total=4))
     assert [each.message for each in copy.meta("inv").attempts] == ["3 is odd", None]
+
+
+def test_a_display_names_attempts_by_their_paths(capsys: pytest.CaptureFixture[str]) -> None:
+    with ScriptedRuntime({"inv": [ODD, GOOD], "y": "end"}) as runtime:
+        asked(check=even, repair=1).stream(runtime=runtime).display()
+    shown = capsys.readouterr().out
+    assert f"inv:repair[1]: {GOOD}" in shown
+    assert "(unnamed)" not in shown
 
 
 def test_a_budget_counts_the_tokens_of_all_attempts(serve: Local) -> None:
