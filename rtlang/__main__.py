@@ -1,5 +1,5 @@
-"""The command line: `rtlang run`, `chat`, `explain`, `graph`, `diff`, `serve`, `fleet`, `top`, `bench`, `check`, `doctor` and
-`grammar check`.
+"""The command line: `rtlang run`, `chat`, `explain`, `graph`, `diff`, `serve`, `fleet`, `top`, `questions`, `bench`, `check`, `doctor`
+and others.
 
 Options for settings are generated from config.py. An error a user can cause prints one line to standard error and exits with code 1;
 invalid options exit with code 2. Modules that load torch are imported inside the commands that need them, so that `--help` is fast.
@@ -24,9 +24,11 @@ from rtlang.console.chat import chat
 from rtlang.console.doctor import doctor
 from rtlang.console.fleet_commands import fleet
 from rtlang.console.key_command import make_key
-from rtlang.console.loading import connected, journaled, saved_rows, started
+from rtlang.console.loading import OnChange, connected, journaled, saved_rows, started
 from rtlang.console.one_line_errors import one_line_errors
 from rtlang.console.options import with_settings
+from rtlang.console.questions.commands import answer, questions
+from rtlang.console.questions.prompt import terminal_handler
 from rtlang.console.show import Labels, plain, run_and_show, to_json, usage_line, values_of
 from rtlang.console.source import (
     CommandError,
@@ -39,6 +41,7 @@ from rtlang.console.source import (
 from rtlang.console.top import top
 from rtlang.contract.config import RuntimeConfig, ServeConfig
 from rtlang.contract.errors import RtlangError
+from rtlang.contract.process.call_context import Handler
 from rtlang.contract.process.logs import LogFormat, configure_logs
 from rtlang.contract.process.terminal_text import terminal_text
 from rtlang.contract.service.fleet_report import DEFAULT_FLEET
@@ -77,6 +80,8 @@ app.command("keys")(make_key)
 app.command()(chat)
 app.command()(top)
 app.command()(doctor)
+app.command()(questions)
+app.command()(answer)
 
 
 def main() -> None:
@@ -134,6 +139,16 @@ def run(
             metavar="PATH", help="Keep what the run receives in this file, and go on from what is there after a crash."
         ),
     ] = None,
+    on_change: Annotated[
+        OnChange,
+        typer.Option(help="With --journal, if the program has changed: end with an error, or compute what differs."),
+    ] = OnChange.ERROR,
+    wait_s: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="With --journal, seconds that a question is waited for; default: 0, in a terminal any time."
+        ),
+    ] = None,
     save: Annotated[
         Path | None,
         typer.Option(metavar="PATH", help="Write the texts of the run to this file, for `rtlang diff`."),
@@ -151,7 +166,11 @@ def run(
         ),
     ] = None,
 ) -> None:
-    """Run a program: stream its generated text, then print its values and token usage. With --batch, run it over a file."""
+    """Run a program: stream its generated text, then print its values and token usage. With --batch, run it over a file.
+
+    Questions of the program (rt.ask) are asked in the terminal. Without one, or with `rtlang answer`, they are answered beside the journal.
+    The exit code is 75 if the run ends with an open question or a call whose outcome is unknown: answer, and run it again.
+    """
     console = Console(highlight=False, markup=False, emoji=False)
     with one_line_errors():
         _check_folder(html)
@@ -159,6 +178,11 @@ def run(
         _check_batch(batch, out, {"--html": html, "--journal": journal, "--json": only_values or None})
         loaded = load_program(program)
         arguments = read_arguments(loaded, arg or [], as_json=args, is_complete=batch is None)
+        if journal is None and (wait_s is not None or on_change is not OnChange.ERROR):
+            raise CommandError("--wait-s and --on-change need --journal")
+        ask = terminal_handler()
+        if wait_s is None and ask is None:
+            wait_s = 0.0
         if url and settings:
             given = ", ".join("--" + name.replace("_", "-") for name in settings)
             raise CommandError(
@@ -178,9 +202,9 @@ def run(
             target: Target = (
                 open_target()
                 if journal is None
-                else exits.enter_context(journaled(journal, open_target, program, arguments))
+                else exits.enter_context(journaled(journal, open_target, program, arguments, on_change.value, wait_s))
             )
-            result, seconds = _stream(loaded, arguments, target, None if only_values else console)
+            result, seconds = _stream(loaded, arguments, target, None if only_values else console, ask)
         if html is not None:
             _write(html, result.to_html(loaded.name))
         if save is not None:
@@ -446,10 +470,10 @@ def _check_program(s: Any) -> None:
 
 
 def _stream(
-    program: Program, arguments: dict[str, Any], target: Target, console: Console | None
+    program: Program, arguments: dict[str, Any], target: Target, console: Console | None, ask: Handler | None
 ) -> tuple[Result, float]:
     labels = Labels(target)
-    with program.bind(**arguments).stream(runtime=labels, on_error="result") as stream:
+    with program.bind(**arguments).stream(runtime=labels, on_error="result", ask=ask) as stream:
         labels.follow(lambda: stream.recorded_nodes)
         return run_and_show(stream, console, labels)
 

@@ -12,6 +12,7 @@ one, and keys, which say whether their outcomes still hold:
     ["end", place, key, stored]  the outcome of a node, as in a recording
     ["intent", place, call]  a call of an effect that is about to be made: `function`, `args`, `policy`, `at` (seconds since 1970)
     ["answer", place, answer]  the outcome of a call: `value`, or `code`, `message` and `facts`
+    ["unknown", place]   a call that began in an earlier process and has no outcome waits for a person
     ["finished"]         the graph has ended
 
 A record is written before the program gets its event, so a killed process loses nothing that the program has seen. The file is synchronized
@@ -60,6 +61,7 @@ class JournalFile:
         pieces: by place, the key of a running generation, and the text that it has given out.
         intents: the calls of effects that have begun, by place.
         answers: the outcomes of calls by place.
+        unknown: places of calls without an outcome that wait for a person.
         is_finished: whether the graph has ended.
     """
 
@@ -73,6 +75,7 @@ class JournalFile:
         self.pieces: dict[str, tuple[bytes, list[TextDelta]]] = {}
         self.intents: dict[str, dict[str, Any]] = {}
         self.answers: dict[str, dict[str, Any]] = {}
+        self.unknown: set[str] = set()
         self.is_finished = False
         self._lock = threading.Lock()
         self._begun: dict[str, bytes] = {}
@@ -145,6 +148,12 @@ class JournalFile:
                 self.intents[place] = dict(intent)
             self._file.sync()
 
+    def note_unknown(self, place: str) -> None:
+        """Note that a call without an outcome waits for a person."""
+        if place not in self.unknown:
+            self.unknown.add(place)
+            self._append(["unknown", place])
+
     def note_answer(self, place: str, answer: Mapping[str, Any], *, is_effect: bool) -> None:
         """Note the outcome of a call; of an effect, wait until it is on the disk."""
         with self._lock:
@@ -199,6 +208,8 @@ class JournalFile:
                 self.intents[place] = intent
             case ["answer", str(place), dict(answer)]:
                 self.answers.setdefault(place, answer)
+            case ["unknown", str(place)]:
+                self.unknown.add(place)
             case ["finished"]:
                 self.is_finished = True
             case _:

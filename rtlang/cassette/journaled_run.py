@@ -326,6 +326,7 @@ class JournaledRun(ForwardedRun):
             context = self._context(place)
             is_earlier = place in self._earlier
             if is_earlier and policy != "retry" and event.function != ASK:
+                self._file.note_unknown(place)
                 if policy == "once" and not self._desk.has_answer(place):
                     self._is_undecided = True
                     self._reject_unknown(event, place)

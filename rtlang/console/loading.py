@@ -9,6 +9,7 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,8 +57,22 @@ def connected(urls: Sequence[str], api_key: str | None) -> Target:
     return connect(urls, api_key=api_key, resume_s=resume_s)
 
 
-def journaled(path: Path, open_target: Callable[[], Target], program: str, arguments: Mapping[str, Any]) -> Journal:
-    """A journal of a run, on a runtime that is opened if the journal is not finished.
+class OnChange(Enum):
+    """What a run does where the program differs from its journal."""
+
+    ERROR = "error"
+    RECOMPUTE = "recompute"
+
+
+def journaled(
+    path: Path,
+    open_target: Callable[[], Target],
+    program: str,
+    arguments: Mapping[str, Any],
+    on_change: Any = "error",
+    wait_s: float | None = None,
+) -> Journal:
+    """A journal of a run, on a runtime that is opened if it is needed. `on_change`, `wait_s`: see `rtlang.journal`.
 
     Raises:
         CommandError: the file cannot be opened. JournalError: see `rtlang.journal`.
@@ -66,7 +81,7 @@ def journaled(path: Path, open_target: Callable[[], Target], program: str, argum
 
     described = json.dumps(dict(arguments), sort_keys=True, default=repr)
     try:
-        return journal(path, open_target, program=program, arguments=described)
+        return journal(path, open_target, program=program, arguments=described, on_change=on_change, wait_s=wait_s)
     except OSError as error:
         raise CommandError(f"--journal {path}: {error.strerror or error}") from None
 

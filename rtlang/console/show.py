@@ -25,7 +25,7 @@ from rtlang.contract.request_graph import Text as TextNode
 from rtlang.contract.runs.run_options import DEFAULT_OPTIONS, Ability, RunOptions, abilities_of
 from rtlang.contract.service.target import ForwardedRun, GraphRun, Listener, Target
 from rtlang.lang.execution.result import Result
-from rtlang.lang.execution.stream import EndEvent, ErrorEvent, StreamEvent, TextEvent, ValueEvent
+from rtlang.lang.execution.stream import EmitEvent, EndEvent, ErrorEvent, StreamEvent, TextEvent, ValueEvent
 
 STYLES = ("cyan", "magenta", "green", "yellow", "blue", "bright_red")
 UNNAMED = "(unnamed)"
@@ -135,6 +135,11 @@ class EventPrinter:
             case ErrorEvent():
                 span = self._span(event.name, (event.node_id, 0))
                 span.error, span.is_done = event.error, True
+            case EmitEvent():
+                text = to_json(plain(event.value, "an emitted value"), indent=None)
+                self._spans[event.node_id, 0] = _Span(
+                    f"{event.path}", STYLES[self._num_spans % len(STYLES)], text, 0, None, True
+                )
             case EndEvent():
                 for span in self._spans.values():
                     span.is_done = True

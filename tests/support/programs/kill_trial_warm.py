@@ -1,0 +1,5 @@
+"""For fork servers that preload it: the agent of the kill trial, compiled."""
+
+from tests.support.programs import kill_trial
+
+kill_trial.warm()
