@@ -19,6 +19,16 @@ from rtlang.serve.network.key_table import KeyTable
 ROOT = Path(__file__).parents[2]
 
 CLAIMS: dict[str, tuple[str, ...]] = {
+    "`rtlang questions --port` listens": (
+        "tests/console/questions/test_page.py::test_other_sites_and_names_are_refused",
+    ),
+    "Questions, which a model may have written": (
+        "tests/console/questions/test_page.py::test_the_page_has_a_form_for_each_question_and_escapes_texts",
+    ),
+    "Answers are checked against": (
+        "tests/console/questions/test_page.py::test_forms_give_checked_answers",
+        "tests/console/questions/test_page.py::test_the_api_gives_checked_answers",
+    ),
     "Clients are not trusted.": ("tests/system/test_fuzz.py", "tests/system/test_abuse.py"),
     "Messages are limited in bytes": (
         "tests/protocol/test_serialization.py::test_malformed_msgpack_is_one_error",
@@ -154,6 +164,7 @@ CLAIMS: dict[str, tuple[str, ...]] = {
 """By the beginning of a sentence, the tests that would fail if it were false: whole files or functions."""
 
 ADVICE = (
+    "Who may write to the folder of a journal",
     "Each claim of this section has tests",
     "Everything they send is bounded and validated before the engine sees it:",
     "Not protected:",
