@@ -28,7 +28,12 @@ def texts_of_journal(path: str | os.PathLike[str]) -> tuple[str | None, dict[str
     """
     journal = JournalFile(path)
     try:
-        ends = [(place, outcome) for place, outcome in journal.ends.items() if not place.startswith(KEY_MARK)]
+        controls = {place for place, node in journal.nodes.items() if node.content["kind"] in ("switch", "repeat")}
+        ends = [
+            (place, outcome)
+            for place, outcome in journal.ends.items()
+            if not place.startswith(KEY_MARK) and place not in controls
+        ]
         record = RunRecord(
             nodes={number: NodeRecord.of(outcome.end) for number, (_, outcome) in enumerate(ends)},
             node_paths={number: place for number, (place, _) in enumerate(ends)},

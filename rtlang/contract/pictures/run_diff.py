@@ -10,6 +10,7 @@ from enum import StrEnum
 from html import escape
 from typing import Any
 
+from rtlang.contract.graph.nodes import Repeat, Switch, all_nodes
 from rtlang.contract.pictures.labels import printable, shortened
 from rtlang.contract.pictures.page import fragment, marked_graph, whole_page
 from rtlang.contract.pictures.run_record import RunRecord
@@ -176,11 +177,13 @@ _SIGNS = {Change.CHANGED: "~", Change.ADDED: "+", Change.REMOVED: "-", Change.SA
 
 
 def texts_of(record: RunRecord) -> dict[str, NodeText]:
-    """What the nodes of a run gave, by path."""
+    """What the nodes of a run gave, by path. Branches and loops are left out: what they give follows from their nodes."""
     found: dict[str, NodeText] = {}
+    controls = {node.node_id for node in all_nodes(record.recorded) if isinstance(node, (Switch, Repeat))}
+    controls |= {run_id for node_id in controls for run_id in record.copies.get(node_id, ())}
     for node_id, path in record.node_paths.items():
         node = record.nodes.get(node_id)
-        if node is None:
+        if node is None or node_id in controls:
             continue
         if node.error is not None or not node.texts:
             found[path] = NodeText(node.error or node.value or "", node.is_replayed)

@@ -486,7 +486,7 @@ class Stream(Generic[R_co]):
         name = nodes.shown_name(node_id)
         attempts = nodes.attempts_of(nodes.checked_at(node_id))
         assert attempts is not None
-        path = self._path(nodes.checked_at(node_id))
+        path = attempts[0].path  # that of the generation
         if nodes.checked_at(node_id) == node_id:
             if isinstance(event, NodeFailed):
                 return [ErrorEvent(name, outcomes.root_error(node_id, event.error), node_id, path)]

@@ -301,3 +301,24 @@ def test_a_result_of_another_model_is_refused(runtime: rt.Runtime, scripted: Scr
     result = agent.run("why", runtime=scripted)
     with pytest.raises(ParameterError, match="computed by model scripted, the runtime serves"):
         agent.run("why", runtime=runtime, base=result)
+
+
+def test_an_edit_of_a_checked_generation_is_checked() -> None:
+    def good(value: str) -> None:
+        if "good" not in value:
+            raise ValueError("say good")
+
+    def checked(s: Any) -> Any:
+        s += "go " + rt.gen("a", check=good, repair=1)
+        s += rt.gen("b")
+        return s["a"]
+
+    with ScriptedRuntime({"a": ["bad", "good one", "good two"]}, default="text") as scripted:
+        result = rt.program(checked).run(runtime=scripted)
+        assert (result.at("a").text, result.at("a:value").value, result.value) == ("bad", "good one", "good one")
+        before = len(scripted.requests)
+        edited = result.at("a").edit(text="also good")
+        assert edited.value == "also good"
+        assert [request.name for request in scripted.requests[before:]] == ["b"]
+        assert result.at("a").edit(text="still bad").value == "good two"
+        assert not rt.diff(result, rt.program(checked).run(runtime=scripted, base=result)).computed

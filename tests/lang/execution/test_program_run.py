@@ -65,7 +65,7 @@ def test_an_error_names_its_generation_and_its_line(run: Callable[[FakeTarget], 
     raised = caught.value
     assert isinstance(raised, RtlangError)
     line = f"{__file__}:{report.__wrapped__.__code__.co_firstlineno + 2}"  # type: ignore[attr-defined]
-    assert raised.facts == error.facts | {"generation": "summary", "recorded_at": line}
+    assert raised.facts == error.facts | {"generation": "summary", "node_path": "summary", "recorded_at": line}
     assert raised.message.startswith(f"{error.message} (generation 'summary' at ")
     assert f"{line})" in raised.message
     assert error.message in str(raised)

