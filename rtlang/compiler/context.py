@@ -48,6 +48,7 @@ class Context:
         share_of: see `ShareOf`; None if the program is not part of a batch.
         known: nodes of earlier parts, which nodes of this part may equal; the nodes of this part are added.
         failed: nodes of earlier parts with errors that the program has seen, which nodes of this part do not equal.
+        alone: paths of nodes that equal no others, because their outcomes are given.
         keeps_names: whether every named node must stay, because nothing reads the outcome of an equal one for it.
     """
 
@@ -60,6 +61,7 @@ class Context:
     share_of: ShareOf | None = None
     known: Known | None = None
     failed: Collection[int] = ()
+    alone: Collection[str] = ()
     keeps_names: bool = False
 
 

@@ -25,6 +25,7 @@ from rtlang.contract.request_graph import (
     Text,
     name_of,
     parent_of,
+    path_of,
 )
 
 Key = tuple[Hashable, ...]
@@ -41,7 +42,12 @@ class Merged:
 
 
 def merge(
-    graph: RequestGraph, known: Known | None = None, *, keeps_names: bool = False, failed: Collection[int] = ()
+    graph: RequestGraph,
+    known: Known | None = None,
+    *,
+    keeps_names: bool = False,
+    failed: Collection[int] = (),
+    alone: Collection[str] = (),
 ) -> Merged:
     """Drop each node that equals an earlier one, and let its dependants refer to that one.
 
@@ -49,6 +55,7 @@ def merge(
         known: the nodes that were submitted earlier; the nodes of this graph are added.
         keeps_names: never drop a node with a name.
         failed: nodes that no node equals: a program that has seen their errors tries again.
+        alone: paths of nodes that equal no others, because their outcomes are given.
     """
     siblings: Known = {} if known is None else known
     aliases: dict[int, int] = {}
@@ -69,9 +76,9 @@ def merge(
             nodes.append(node)
             continue
         if not isinstance(first, dict):
-            key = _key(first)
+            key = None if alone and path_of(first) in alone else _key(first)
             first = siblings[parent] = {} if key is None else {key: first.node_id}
-        key = _key(node)
+        key = None if alone and path_of(node) in alone else _key(node)
         if key is not None and first.get(key) in failed:
             first[key] = node.node_id
         if (

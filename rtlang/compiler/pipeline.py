@@ -95,7 +95,7 @@ def _pruned(graph: RequestGraph, context: Context, savings: Savings) -> RequestG
 
 
 def _merged(graph: RequestGraph, context: Context, savings: Savings) -> RequestGraph:
-    merged = merge(graph, context.known, keeps_names=context.keeps_names, failed=context.failed)
+    merged = merge(graph, context.known, keeps_names=context.keeps_names, failed=context.failed, alone=context.alone)
     if merged.aliases:
         savings.aliases = dict(merged.aliases)
         dropped = [node for node in graph.nodes if node.node_id in merged.aliases]

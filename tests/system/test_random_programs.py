@@ -5,13 +5,17 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 import rtlang as rt
 from rtlang.compiler.pipeline import PASSES
+from rtlang.contract.graph.node_paths import ANY_TURN, is_named_by
+from rtlang.contract.request_graph import Generate, all_nodes
 from rtlang.serve.server import running_server
+from rtlang.testing import ScriptedRuntime, SeenRequest
 from tests.support.long_tests import sized
 from tests.support.programs.random_programs import edited, performed, random_program
 
@@ -101,6 +105,72 @@ def test_edited_programs_over_a_recording_give_what_they_give_without(runtime: r
         assert differences(outcomes(recorder, programs=changed), fresh) == []
         assert recorder.num_replayed > num_first // 4
         assert recorder.num_recorded < 2 * num_first
+
+
+def test_edited_programs_over_results_give_what_they_give_without(runtime: rt.Runtime) -> None:
+    changed = [edited(operations, seed) for seed, operations in enumerate(PROGRAMS)]
+    fresh = outcomes(runtime, is_eager=True, programs=changed)
+    first = performed.run_batch([{"operations": each, "is_eager": False} for each in PROGRAMS], runtime=runtime)
+    inputs = [{"operations": each, "is_eager": False} for each in changed]
+    second = performed.run_batch(inputs, runtime=runtime, base=[pickle.loads(pickle.dumps(each)) for each in first])
+    assert differences([outcome(each) for each in second], fresh) == []
+    num_computed = [sum(each.usage.completion_tokens for each in results) for results in (first, second)]
+    assert num_computed[1] < num_computed[0]
+
+
+def test_an_edited_outcome_gives_what_a_model_that_says_it_gives() -> None:
+    """The oracle is a runtime whose answer at this path is the edited text. Whatever was asked again depends on it."""
+
+    def scripted(path: str | None = None) -> ScriptedRuntime:
+        def answer(prompt: str, request: SeenRequest) -> str:
+            return "an edit" if request.node.path == path else f"{sum(map(ord, prompt)) % 997}"
+
+        return ScriptedRuntime(default=answer, checks=False)
+
+    num_edits = 0
+    for seed in range(sized(1000, usual=100)):
+        random, inputs = Random(seed), {"operations": random_program(seed), "is_eager": seed % 4 == 0}
+        with scripted() as runtime:
+            result = performed.run(**inputs, runtime=runtime)
+            nodes = list(all_nodes(result.graph.nodes))
+            free = {
+                each.path for each in nodes if isinstance(each, Generate) and not each.constraint and each.params.n == 1
+            }
+            paths = [path for path in result.paths if path in free or is_in_turn(path, free)]
+            if not paths:
+                continue
+            path = random.choice(paths)
+            before = len(runtime.requests)
+            edited_result = result.at(path).edit(text="an edit")
+            asked = {request.node.path for request in runtime.requests[before:]}
+        with scripted(path) as runtime:
+            expected = performed.run(**inputs, runtime=runtime)
+        num_edits += 1
+        assert outcome(edited_result) == outcome(expected), (seed, path)
+        assert edited_result.paths == expected.paths
+        assert [edited_result.at(each).text for each in expected.paths] == [
+            expected.at(each).text for each in expected.paths
+        ], (seed, path)
+        if not path.startswith(("repeat", "switch")):
+            assert asked <= after(edited_result, path), (seed, path)
+    assert num_edits > 30
+
+
+def is_in_turn(path: str, written: set[str | None]) -> bool:
+    """Whether a node is of a turn of a loop, whose path is written for any turn."""
+    return any(each is not None and ANY_TURN in each and is_named_by(each, path) for each in written)
+
+
+def after(result: rt.Result, path: str) -> set[str]:
+    """The paths of all nodes that build on one, and of nodes within them."""
+    found, todo = set[str](), [path]
+    while todo:
+        each = todo.pop()
+        inner = [other for other in result.paths if other.startswith(f"{each}[")]
+        new = {*result.at(each).dependants, *inner} - found
+        found |= new
+        todo.extend(new)
+    return found
 
 
 def test_recordings_of_a_server_are_not_sent_again(runtime: rt.Runtime, expected: list[Any], tmp_path: Path) -> None:

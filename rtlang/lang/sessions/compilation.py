@@ -29,11 +29,13 @@ class RunCompilation:
         passes: Collection[str],
         outputs: Collection[str] | None = None,
         share_of: ShareOf | None = None,
+        alone: Collection[str] = (),
     ) -> None:
         self.submitted: list[Node] = []
         self.savings = Savings()
         self._recording, self._passes, self._outputs, self._share_of = recording, passes, outputs, share_of
         self._unsent: list[Node] = []
+        self._alone = alone
         self._known: Known | None = {} if "merge" in passes else None
         self._aliases = self.savings.aliases
 
@@ -72,6 +74,7 @@ class RunCompilation:
             free=recording.free_texts,
             share_of=self._share_of,
             known=self._known,
+            alone=self._alone,
             failed={aliases.get(node_id, node_id) for node_id in recording.outcomes.seen},
         )
         graph, savings = compile_graph(RequestGraph(tuple(nodes), recording.inputs), self._passes, context)

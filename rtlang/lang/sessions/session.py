@@ -91,9 +91,10 @@ class Session:
         self.final: GraphFinished | RtlangError | None = None
         self.deadline = self._options.deadline
         self.passes = chosen_passes(options.passes)
+        self._alone: tuple[str, ...] = ()
         self._finder = self._new_finder(options.base)
         self.outputs = checked_outputs(options.outputs)
-        self._compilation = RunCompilation(self.recording, self.passes, self.outputs, share_of)
+        self._compilation = RunCompilation(self.recording, self.passes, self.outputs, share_of, self._alone)
         self._copies = EventCopies(keeps_text=on_event is not None and "merge" in self.passes)
         self._on_event, self._on_end, self._on_wait, self._on_overload = on_event, on_end, on_wait, on_overload
         self._outcomes: dict[int, Outcome] = {}
@@ -118,8 +119,7 @@ class Session:
         found = check_base(base, self.target)._rt_base()
         if self._options.seed is None:
             self._options = replace(self._options, seed=found.outcomes.seed)
-        if found.edits:
-            self.passes -= {"merge"}  # a merged node cannot be edited alone
+        self._alone = tuple(edit.path for edit in found.edits)
         keys = found.outcomes.new_keys(self._options.seed)
         return KnownFinder(keys, found.outcomes, found.edits, has_budget=self._options.budget is not None)
 

@@ -97,9 +97,10 @@ def _applied(recorded: tuple[Node, ...], session: Session) -> dict[int, NodeReco
 
 
 def _node_paths(recording: Recording, ended: Sequence[int]) -> dict[int, str]:
-    """The paths of the nodes, by the ids under which they ran: those outside of blocks, and those of blocks that ended."""
-    outer = recording.nodes.outer
+    """The paths of the nodes, by the ids under which they ran: those outside of blocks that were not dropped, and those that ended."""
+    outer, dropped = recording.nodes.outer, recording.outcomes.dropped
     ids = sorted({*outer, *ended}) if recording.nodes.inner else list(outer)
+    ids = [node_id for node_id in ids if node_id not in dropped] if dropped else ids
     found = ((node_id, recording.nodes.path_at(node_id)) for node_id in ids)
     return {node_id: path for node_id, path in found if path is not None}
 
