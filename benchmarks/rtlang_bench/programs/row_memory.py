@@ -4,8 +4,8 @@ python -m rtlang_bench.programs.row_memory --rows 100000
 python -m rtlang_bench.programs.row_memory --rows 2000 --model rtlang:tiny
 
 Rows are generated one by one, and each result is read and dropped (`as_completed`), written to a file (`jsonl`), or kept (`run_batch`).
-Without a model the scripted runtime answers, which keeps a record of every request. A runtime with a model runs some rows and fills its
-KV pool before, so that the pool does not count.
+Without a model the scripted runtime answers, which keeps a record of every request. A runtime with a model has a small KV pool, which
+some rows fill before, so that it does not count.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from rtlang_bench.prompt_memory import sample
 GOAL = 300 << 20
 """Bytes beyond an idle runtime, at most."""
 WARM_ROWS = 200
+NUM_PAGES = 512
+"""Of the KV pool of a model: so few that the first rows fill it."""
 WAYS = ("as_completed", "jsonl", "run_batch")
 _SAMPLE_EVERY = 500  # rows
 
@@ -149,7 +151,9 @@ def main() -> None:
         print(line, flush=True)
 
     scripted = options.model is None
-    runtime: Any = ScriptedRuntime({"label": "yes"}) if scripted else rt.Runtime(options.model, num_threads=1)
+    runtime: Any = (
+        ScriptedRuntime({"label": "yes"}) if scripted else rt.Runtime(options.model, num_threads=1, num_pages=NUM_PAGES)
+    )
     with runtime:
         program = PROGRAMS[options.program]
         found = measure(runtime, program, options.rows, way=options.way, max_in_flight=options.in_flight, tell=tell)
