@@ -19,6 +19,8 @@ from rtlang.contract.process.call_context import ASK, UNKNOWN_SCHEMA
 from rtlang.protocol.plain_values import value_from_wire
 from rtlang_grammars.schema.value_checks import value_check
 
+_WORDS = {"yes": True, "y": True, "no": False, "n": False}
+
 
 @dataclass(frozen=True, slots=True)
 class OpenQuestion:
@@ -64,6 +66,8 @@ class OpenQuestion:
             answer = json.loads(text)
         except ValueError:
             answer = text
+        if self.schema == {"type": "boolean"}:
+            answer = _WORDS.get(text.strip().lower(), answer)
         if not isinstance(answer, str) and isinstance(self.schema, dict) and self.schema.get("type") == "string":
             answer = text
         return self.check(answer)

@@ -92,6 +92,7 @@ class Program(Generic[P, R_co]):
             ask: answers the questions of `rt.ask` in code; called with each `rt.Question`.
             cache_salt: cached prefixes are shared only with runs of the same salt; see `rt.RunOptions`.
             on_error: "raise" (the default) raises the error of the run; "result" returns a partial result with `Result.error` set.
+            ask: answers the questions of `rt.ask`: a function of an `rt.Question` that returns the answer; called on a thread of its own.
 
         Raises:
             TypeError: an argument is missing.

@@ -97,6 +97,8 @@ def test_answers_are_checked_and_given_once(tmp_path: Path) -> None:
         ({"type": "string", "enum": ["a", "b"]}, "a", "a"),
         ({"type": "integer"}, "5", 5),
         ({"type": "boolean"}, "true", True),
+        ({"type": "boolean"}, "Yes ", True),
+        ({"type": "boolean"}, "n", False),
         (SCHEMA, '{"n": 3}', {"n": 3}),
         (True, "null", None),
     ],

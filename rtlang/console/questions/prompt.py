@@ -63,7 +63,7 @@ def hint(schema: Any, is_unknown: bool) -> str:
         return "text"
     match schema:
         case {"type": "boolean"}:
-            return "true or false"
+            return "yes or no"
         case {"enum": list(items)}:
             return "one of " + ", ".join(map(json.dumps, items))
         case {"type": "integer"}:

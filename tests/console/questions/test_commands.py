@@ -40,7 +40,7 @@ def test_questions_are_listed_and_answered(tmp_path: Path) -> None:
         pass
     code, text = run("questions", tmp_path)
     assert code == 0
-    for part in ("fork[1]/ask", "Who?", "Pay?", "true or false", "pay(7, ", "done, retry, fail"):
+    for part in ("fork[1]/ask", "Who?", "Pay?", "yes or no", "pay(7, ", "done, retry, fail"):
         assert part in text
     code, text = run("questions", path, "--json")
     assert [each["path"] for each in json.loads(text)] == ["fork[1]/ask", "ask", "pay()", "ship()"]

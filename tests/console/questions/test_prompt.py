@@ -39,7 +39,7 @@ def test_the_end_of_input_leaves_the_question_open(monkeypatch: pytest.MonkeyPat
     ("schema", "is_unknown", "text"),
     [
         (None, False, "text"),
-        ({"type": "boolean"}, False, "true or false"),
+        ({"type": "boolean"}, False, "yes or no"),
         ({"enum": ["a", 1]}, False, 'one of "a", 1'),
         ({"type": "number"}, False, "a number"),
         ({"type": "string"}, False, "text"),
