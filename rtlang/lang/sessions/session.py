@@ -409,7 +409,8 @@ class Session:
 
     def _answering_run(self) -> GraphRun:
         with self._flush_lock:  # the event may come before the submission has returned
-            assert self._run is not None
+            if self._run is None:  # which has failed, because the run has ended meanwhile
+                raise AbortedError("the run ended while it was submitted")
             return self._run
 
     def _deliver(self, event: Event) -> None:
