@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -459,3 +460,28 @@ def test_a_long_chain_is_walked_once_for_each_failure(serve: Any) -> None:
     text = ask.run(runtime=runtime, on_error="result").value
     assert text.startswith("0 x1 x")
     assert "49 x50 51 x" in text
+
+
+def test_journals_and_recordings_go_on_from_before_a_failure(tmp_path: Path) -> None:
+    @rt.program
+    def careful(s: rt.State) -> Any:
+        s += rt.user("Write a code.")
+        for pattern in ("[0-9]{200}", "[0-9]{2}"):
+            s += rt.assistant("It is ", rt.gen("code", regex=pattern, max_tokens=3, temperature=1.0))
+            try:
+                return rt.value(s["code"])
+            except rt.BudgetError:
+                s += rt.user("Shorter.")
+        return None
+
+    with rt.Runtime("rtlang:tiny", num_threads=1) as runtime:
+        results = []
+        for _ in range(2):
+            with rt.journal(tmp_path / "journal", runtime) as durable:
+                results.append(careful.run(runtime=durable))
+        with rt.record(tmp_path / "recording", runtime) as recorder:
+            results.append(careful.run(runtime=recorder, seed=3))
+        with rt.replay(tmp_path / "recording") as replayed:
+            results.append(careful.run(runtime=replayed, seed=3))
+    for first, again in (results[:2], results[2:]):
+        assert contents(again) == contents(first) == ["Write a code.", "Shorter.", f"It is {first.value}"]
