@@ -16,6 +16,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 import rtlang as rt
+from rtlang.lang.program_state.checks import PLAIN_TURN
+from rtlang.lang.program_state.state import record_of
 from tests.support.programs.program_oracle import CallProgram, Fork, Look, Quote, Say, Scope, Write
 
 TEXTS = (
@@ -109,6 +111,13 @@ class Again:
 
     kind: str
     times: int
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Generate a text that a check accepts, in up to three attempts."""
+
+    kind: Literal["text", "regex", "literal"]
 
 
 @dataclass(frozen=True)
@@ -222,6 +231,7 @@ def _leaf(random: Random, breaks: bool) -> Any:
         lambda: Generate(random.choice(list(KINDS)), 1, random.random() < 0.85),
         lambda: Generate("text", random.randint(2, 3)),
         lambda: Again(random.choice(("text", "sampled", "integer")), random.randint(2, 3)),
+        lambda: Checked(random.choice(("text", "regex", "literal"))),
         lambda: Choose(random.choice([str(method) for method in rt.SelectMethod])),
         lambda: Quote(index),
         lambda: Compute(random.choice(list(FUNCTIONS)), index),
@@ -269,6 +279,11 @@ def _field(kind: str, value: Any, name: str) -> Any:
 def host_function(text: str) -> str:
     """What `Call` calls: a pure function, so that runs are comparable."""
     return f"<{len(text)}>"
+
+
+def refused(text: str) -> str | None:
+    """What the check of `Checked` says."""
+    return f"it ends with {text[-1]}" if text[-1:] in tuple("aeionrst ") else None
 
 
 class Performer:
@@ -319,6 +334,8 @@ class Performer:
                     s += rt.text("& ", rt.gen(name, **KINDS[kind]))
                     self._know(s.text(name))
                 s += rt.text(*s.all(name))
+            case Checked(kind) if record_of(s).sequence.role is None:
+                self._checked(s, kind)
             case Choose(method):
                 name = self._fresh()
                 s += rt.text("> ", rt.select(name, CHOICES, method=method))
@@ -374,6 +391,26 @@ class Performer:
         self._know(s.text(name))
         if kind in ("object", "note", "plain"):
             self._objects.append((kind, rt.value(s[name]) if self.is_eager else s[name]))
+
+    def _checked(self, s: Any, kind: str) -> None:
+        name = self._fresh()
+        s += "~ "
+        if not self.is_eager:
+            s += rt.gen(name, check=refused, repair=2, **KINDS[kind])
+            self._know(s.text(name))
+            return
+        side = s.copy()
+        for attempt in range(3):
+            side += rt.gen(f"{name}_{attempt}", **KINDS[kind])
+            text = str(side.text(f"{name}_{attempt}"))
+            message = refused(text)
+            if message is None:
+                break
+            side += PLAIN_TURN.format(message=message)
+        else:
+            raise rt.CheckError(name, text, message or "", 3)
+        s += rt.gen(name, **KINDS[kind]) if attempt == 0 else text
+        self._know(text)
 
     def _pieces(self, operations: Sequence[Any]) -> list[Any]:
         """Expressions of leaf operations; what they generate is known to later ones only once it is recorded."""
