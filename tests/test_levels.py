@@ -94,7 +94,7 @@ LEVELS: dict[str, list[str]] = {
         "returned_values value_kinds",
         "return_types signatures",
         "tool_calls types",
-        "answers forms",
+        "answers checks forms",
         "tools",
     ],
     "rtlang.model": [

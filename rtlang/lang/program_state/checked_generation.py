@@ -21,8 +21,8 @@ from rtlang.contract.graph.node_paths import mixed_seed
 from rtlang.contract.params import MAX_SEED, SamplingParams
 from rtlang.contract.request_graph import Block, Const, Operand, Part, Ref, RoleEnd, RoleStart, Switch
 from rtlang.lang.lazy_values.values import Value, operand_of, text_value, user_location
+from rtlang.lang.output_types.checks import CHAT_TURN, PLAIN_TURN, Check, Checks, check_call, turn_parts
 from rtlang.lang.program_state import expr as exprs
-from rtlang.lang.program_state.checks import CHAT_TURN, PLAIN_TURN, Check, Checks, check_call, turn_parts
 from rtlang.lang.program_state.expr import Expr, Gen, as_expr
 from rtlang.lang.program_state.sequence import NodeSequence
 from rtlang.lang.program_state.variables import generated

@@ -30,9 +30,9 @@ from rtlang.contract.request_graph import ROLES, RoleStart, TokenIds
 from rtlang.contract.service.generation import token_ids_part
 from rtlang.lang.lazy_values import operations
 from rtlang.lang.lazy_values.values import Value, derived, lazy_form, real, user_location
+from rtlang.lang.output_types.checks import Check, Checks, Keep, Turn, checks_of
 from rtlang.lang.output_types.tools import ToolChoice, message_start, tool_calls
 from rtlang.lang.output_types.types import OutputType, choice_type, output_type
-from rtlang.lang.program_state.checks import Check, Checks, Keep, Turn, checks_of
 from rtlang.lang.program_state.lost_expressions import check_kept
 from rtlang.lang.recordings.error_places import OptionsOf
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, Un
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import LogitsProcessor, SamplingParams, SelectMethod
 from rtlang.lang.lazy_values.static_types import AnyValue
+from rtlang.lang.output_types.checks import Check, Keep, Turn
 from rtlang.lang.output_types.tool_calls import ToolCall, ToolReply
 from rtlang.lang.output_types.tools import ToolChoice
 from rtlang.lang.output_types.types import OutputType
-from rtlang.lang.program_state.checks import Check, Keep, Turn
 from rtlang.lang.program_state.expr import Expr, Method, gen
 from rtlang.lang.recordings.error_places import OptionsOf
 

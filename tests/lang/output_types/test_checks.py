@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field, field_validator
 
 import rtlang as rt
 from rtlang.contract.errors import CheckError, ParameterError
+from rtlang.lang.output_types.checks import Checks, check_call, checks_of
 from rtlang.lang.output_types.types import TEXT, output_type
-from rtlang.lang.program_state.checks import Checks, check_call, checks_of
 
 
 class Invoice(BaseModel):
