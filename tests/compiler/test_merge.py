@@ -140,3 +140,11 @@ def test_nothing_equals_a_node_whose_error_the_program_has_seen() -> None:
     for _ in range(2):  # a submission may be repeated
         assert merge(again, known, failed={1}).aliases == {3: 2}
     assert merge(RequestGraph((Generate(4, 0, "x", GREEDY),)), known).aliases == {4: 2}
+
+
+def test_a_node_whose_outcome_is_given_equals_no_other() -> None:
+    nodes = [Text(0, None, ("a",)), *(Generate(i, 0, "x", SamplingParams(), path=f"fork[{i}]/x") for i in (1, 2, 3))]
+    graph = RequestGraph(tuple(nodes))
+    assert merge(graph).aliases == {2: 1, 3: 1}
+    assert merge(graph, alone=["fork[1]/x"]).aliases == {3: 2}
+    assert merge(graph, alone=["fork[2]/x"]).aliases == {3: 1}

@@ -70,7 +70,7 @@ def test_a_failure_reaches_both_names_with_their_own_lines() -> None:
         result = twins.run(runtime=target, on_error="result")
         line = twins._body.function.__code__.co_firstlineno
         for name, offset in (("left", 3), ("right", 4)):
-            with pytest.raises(NumericsError, match=rf"'{name}' at .*:{line + offset}\)"):
+            with pytest.raises(NumericsError, match=rf"'{name}', fork.*{name}, at .*:{line + offset}\)"):
                 result[name]
 
 
@@ -138,7 +138,7 @@ def test_wrong_outputs_are_refused(outputs: Any) -> None:
 def test_an_unknown_output_is_refused_with_the_known_ones() -> None:
     with (
         FakeTarget(of_prompt) as target,
-        pytest.raises(rt.TraceError, match=r"'worst' does not exist.*plan, unread, best"),
+        pytest.raises(rt.TraceError, match=r"no variable and no path 'worst'.*plan, unread, best"),
     ):
         wasteful.run(runtime=target, outputs=["worst"])
 
