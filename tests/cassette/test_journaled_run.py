@@ -269,3 +269,24 @@ def test_effects_in_loops_of_the_graph_take_place_once_each_turn(runtime: rt.Run
         assert run(path, runtime, loop).value == first.value
         assert LOG[before:] == paid[count:]
     assert set(KEYS) == set(KEYS[:4]), "a repeated attempt has the key of its turn"
+
+
+async def named(s: rt.State, delays: list[float]) -> list[str]:
+    async def one(number: int, fork: rt.State) -> str:
+        await asyncio.sleep(delays[number])
+        return str(await rt.call(pay, number, state=fork, on_unknown="retry"))
+
+    s += "A"
+    s += rt.gen("x", max_tokens=2)
+    return await asyncio.gather(*(one(number, fork) for number, fork in enumerate(s.fork(3))))
+
+
+def test_calls_without_values_belong_to_the_state_that_is_given(runtime: rt.Runtime, tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    first = run(path, runtime, named, [0, 0.02, 0.04])
+    assert first.value == ["paid 0", "paid 1", "paid 2"]
+    for count in (1, 2):
+        cut_after(path, "answer", count)
+        assert run(path, runtime, named, [0.04, 0.02, 0]).value == first.value
+    assert len(set(KEYS)) == 3
+    assert len(LOG) == 3 + 2 + 1
