@@ -87,8 +87,6 @@ if TYPE_CHECKING:
     from rtlang.lang.effects.questions import ask as ask
     from rtlang.lang.effects.sources import now as now
     from rtlang.lang.effects.sources import random as random
-    from rtlang.lang.execution.completed_rows import CompletedRows as CompletedRows
-    from rtlang.lang.execution.jsonl import JsonlSummary as JsonlSummary
     from rtlang.lang.execution.node_view import NodeView as NodeView
     from rtlang.lang.execution.result import Result as Result
     from rtlang.lang.execution.result import RowResult as RowResult
@@ -143,6 +141,8 @@ if TYPE_CHECKING:
     from rtlang.lang.program_state.state import State as State
     from rtlang.lang.recordings.meta import AttemptMeta as AttemptMeta
     from rtlang.lang.recordings.meta import Meta as Meta
+    from rtlang.lang.rows.completed_rows import CompletedRows as CompletedRows
+    from rtlang.lang.rows.jsonl import JsonlSummary as JsonlSummary
     from rtlang.runtime.runtime import Runtime as Runtime
 
 _MODULES = {
@@ -183,8 +183,8 @@ _MODULES = {
     "rtlang.lang.program": "Program",
     "rtlang.lang.diff": "diff",
     "rtlang.lang.execution.node_view": "NodeView",
-    "rtlang.lang.execution.completed_rows": "CompletedRows",
-    "rtlang.lang.execution.jsonl": "JsonlSummary",
+    "rtlang.lang.rows.completed_rows": "CompletedRows",
+    "rtlang.lang.rows.jsonl": "JsonlSummary",
     "rtlang.lang.execution.result": "Result RowResult StateResult",
     "rtlang.lang.execution.run": "set_default_runtime",
     "rtlang.lang.program_state.state": "Forks State",

@@ -151,8 +151,8 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "flows are what is shared there",
     ),
     **{
-        f"rtlang/lang/execution/{name}.py": (
-            "tests/lang/execution/test_completed_rows.py",
+        f"rtlang/lang/rows/{name}.py": (
+            "tests/lang/rows/test_completed_rows.py",
             "rows are read, run and reported there, with every kind of reader and of end",
         )
         for name in ("progress", "row_runs", "row_source")

@@ -86,6 +86,7 @@ LEVELS: dict[str, list[str]] = {
         "program_state sessions",
         "control views",
         "best_of effects execution fitting",
+        "rows",
         "diff pinning program",
         "decorator explain",
     ],

@@ -19,13 +19,8 @@ from rtlang.compiler.pipeline import Passes, chosen_passes, compile_graph
 from rtlang.contract.errors import GraphError, TraceError
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import RequestGraph
-from rtlang.lang.execution import batch, run
-from rtlang.lang.execution.completed_rows import MAX_IN_FLIGHT, CompletedRows
-from rtlang.lang.execution.jsonl import JsonlRun, JsonlSummary, KeyOf
-from rtlang.lang.execution.progress import Report
+from rtlang.lang.execution import run
 from rtlang.lang.execution.result import Result
-from rtlang.lang.execution.row_runs import MAX_THREADS
-from rtlang.lang.execution.row_source import Rows
 from rtlang.lang.execution.stream import Stream
 from rtlang.lang.lazy_values.identity_tests import check_tests
 from rtlang.lang.lazy_values.static_types import P, R_co
@@ -36,6 +31,12 @@ from rtlang.lang.program_state.state import State, record_of
 from rtlang.lang.program_state.state_record import StateRecord
 from rtlang.lang.recordings.driver import AheadOfTime
 from rtlang.lang.recordings.recording import Recording
+from rtlang.lang.rows import batch
+from rtlang.lang.rows.completed_rows import MAX_IN_FLIGHT, CompletedRows
+from rtlang.lang.rows.jsonl import JsonlRun, JsonlSummary, KeyOf
+from rtlang.lang.rows.progress import Report
+from rtlang.lang.rows.row_runs import MAX_THREADS
+from rtlang.lang.rows.row_source import Rows
 from rtlang.lang.sessions.program_options import (
     KEYWORDS,
     ProgramOptions,

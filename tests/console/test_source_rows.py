@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import rtlang as rt
 from rtlang.__main__ import app
 from rtlang.console.source import CommandError, read_rows
-from rtlang.lang.execution.jsonl import JsonlSummary
+from rtlang.lang.rows.jsonl import JsonlSummary
 from rtlang.testing import ScriptedRuntime
 
 

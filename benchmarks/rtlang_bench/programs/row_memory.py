@@ -22,7 +22,7 @@ from typing import Any
 
 import rtlang as rt
 from rtlang.contract.service.target import Target
-from rtlang.lang.execution.completed_rows import MAX_IN_FLIGHT
+from rtlang.lang.rows.completed_rows import MAX_IN_FLIGHT
 from rtlang.testing import ScriptedRuntime
 from rtlang_bench.prompt_memory import sample
 

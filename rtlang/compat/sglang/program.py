@@ -19,13 +19,13 @@ from rtlang.compat.sglang.state import ProgramState
 from rtlang.compat.sglang.tracing import Trace, call_in_trace, compute_prefix, is_tracing, trace
 from rtlang.contract.errors import ParameterError, TraceError
 from rtlang.contract.service.target import Target
-from rtlang.lang.execution import batch
-from rtlang.lang.execution.progress import reporter
-from rtlang.lang.execution.row_runs import MAX_THREADS
 from rtlang.lang.lazy_values.values import user_location
 from rtlang.lang.program_state.body import Body
 from rtlang.lang.program_state.state import State, record_of
 from rtlang.lang.program_state.state_record import StateRecord
+from rtlang.lang.rows import batch
+from rtlang.lang.rows.progress import reporter
+from rtlang.lang.rows.row_runs import MAX_THREADS
 from rtlang.lang.sessions.program_options import ProgramOptions
 from rtlang.lang.sessions.session import Session
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from rtlang.contract.errors import ParameterError
-from rtlang.lang.execution.row_runs import RowRuns
+from rtlang.lang.rows.row_runs import RowRuns
 
 Rows = Iterable[Mapping[str, Any]] | AsyncIterable[Mapping[str, Any]]
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rtlang.contract.errors import ParameterError
-from rtlang.lang.execution.progress import Report, reporter
 from rtlang.lang.execution.result import RowResult
-from rtlang.lang.execution.row_runs import RowRuns
 from rtlang.lang.execution.run import resolve_runtime
 from rtlang.lang.program_state.body import Body
+from rtlang.lang.rows.progress import Report, reporter
+from rtlang.lang.rows.row_runs import RowRuns
 from rtlang.lang.sessions.program_options import ProgramOptions
 
 

@@ -21,10 +21,10 @@ from typing import Any, BinaryIO
 
 from rtlang.contract.errors import ParameterError, RtlangError
 from rtlang.contract.params import Usage
-from rtlang.lang.execution.completed_rows import CompletedRows
 from rtlang.lang.execution.result import RowResult
-from rtlang.lang.execution.row_source import Rows, check_rows, checked, is_asynchronous
 from rtlang.lang.program_state.body import Body
+from rtlang.lang.rows.completed_rows import CompletedRows
+from rtlang.lang.rows.row_source import Rows, check_rows, checked, is_asynchronous
 
 KeyOf = str | Callable[[Mapping[str, Any]], object] | None
 """What identifies a row: the name of one of its fields, a function of the row, or None for its contents."""

@@ -25,10 +25,10 @@ from rtlang.contract.errors import OverloadError
 from rtlang.contract.service.target import Target
 from rtlang.lang.execution.program_run import ProgramRun
 from rtlang.lang.execution.result import RowResult
-from rtlang.lang.execution.row_bases import RowBases
 from rtlang.lang.execution.run import origin_of
-from rtlang.lang.execution.shared_pieces import SharedPieces
 from rtlang.lang.program_state.body import Body
+from rtlang.lang.rows.row_bases import RowBases
+from rtlang.lang.rows.shared_pieces import SharedPieces
 from rtlang.lang.sessions.interruptible_condition import InterruptibleCondition
 from rtlang.lang.sessions.program_options import ProgramOptions
 from rtlang.lang.sessions.session import MAX_OVERLOAD_WAIT_S

@@ -9,14 +9,14 @@ from types import TracebackType
 from typing import Generic, Self
 
 from rtlang.contract.errors import ParameterError
-from rtlang.lang.execution.batch import check_max_threads
-from rtlang.lang.execution.progress import Report, reporter
 from rtlang.lang.execution.result import RowResult
-from rtlang.lang.execution.row_runs import RowRuns
-from rtlang.lang.execution.row_source import Rows, check_rows, is_asynchronous, read_async, start_reading
 from rtlang.lang.execution.run import resolve_runtime
 from rtlang.lang.lazy_values.static_types import R_co
 from rtlang.lang.program_state.body import Body
+from rtlang.lang.rows.batch import check_max_threads
+from rtlang.lang.rows.progress import Report, reporter
+from rtlang.lang.rows.row_runs import RowRuns
+from rtlang.lang.rows.row_source import Rows, check_rows, is_asynchronous, read_async, start_reading
 from rtlang.lang.sessions.program_options import ProgramOptions
 
 MAX_IN_FLIGHT = 4096

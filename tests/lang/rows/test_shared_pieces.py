@@ -10,7 +10,7 @@ import pytest
 
 from rtlang.compiler.context import ShareOf
 from rtlang.contract.request_graph import Ref
-from rtlang.lang.execution.shared_pieces import SharedPieces
+from rtlang.lang.rows.shared_pieces import SharedPieces
 
 ARGUMENTS = [
     ((), {"document": "the shared one", "question": "first question", "tags": ["x"]}),

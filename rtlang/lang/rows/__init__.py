@@ -1,0 +1,1 @@
+"""Runs one program over many rows, and keeps what they give."""
