@@ -14,9 +14,9 @@ from random import Random
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
-from rtlang.lang.program_state.checks import PLAIN_TURN
 
 import rtlang as rt
+from rtlang.lang.output_types.checks import PLAIN_TURN
 from rtlang.lang.program_state.state import record_of
 from tests.support.programs.program_oracle import CallProgram, Fork, Look, Quote, Say, Scope, Write
 
