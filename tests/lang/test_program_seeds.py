@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import rtlang as rt
 from rtlang.contract.graph.node_paths import mixed_seed
 from rtlang.contract.request_graph import Generate, all_nodes, path_of
+from rtlang.serve.server import running_server
 from tests.support.programs.fake_target import FakeTarget
 
 
@@ -63,6 +65,20 @@ def test_a_seeded_run_is_the_same_in_a_batch_in_a_stream_and_ahead_of_time(runti
 
     graph = unread.with_options(seed=7).graph()
     assert graph.run(runtime)["x"] == values
+
+
+def test_a_seeded_run_is_the_same_on_a_server_and_after_a_kill(runtime: rt.Runtime, tmp_path: Path) -> None:
+    values = forked.run(6, runtime=runtime, seed=7).value
+    with running_server(runtime) as url, rt.connect(url) as remote:
+        assert forked.run(6, runtime=remote, seed=7).value == values
+    path = tmp_path / "run.journal"
+    with rt.journal(path, runtime, seed=7):
+        assert forked.run(6).value == values
+    whole = path.read_bytes()
+    for share in (0.3, 0.6, 0.9):  # what a killed process leaves
+        path.write_bytes(whole[: int(len(whole) * share)])
+        with rt.journal(path, runtime):
+            assert forked.run(6).value == values
 
 
 def test_what_is_elsewhere_and_when_values_are_read_change_no_text(runtime: rt.Runtime) -> None:

@@ -468,6 +468,7 @@ class Performer:
                 return chosen[-1]
 
         if self.is_eager:
+            s.copy()  # text in the body of a loop is tokenized apart from text before the loop
             for number in range(at_most):
                 with s.scope(f"{prefix}_{number}"):
                     last: Any = str(body(s))
