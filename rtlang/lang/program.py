@@ -11,7 +11,6 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from pickle import PicklingError
 from typing import TYPE_CHECKING, Any, Generic, Never, Self, Unpack, overload
 
 from rtlang.compiler.context import Context
@@ -378,12 +377,12 @@ class Program(Generic[P, R_co]):
         """Pickled as the name of its function, its bound arguments and its options.
 
         Raises:
-            PicklingError: the function is not at the top level of a module or a class, or the program has the option `runtime`.
+            TypeError: the function is not at the top level of a module or a class, or the program has the option `runtime`.
         """
         if is_by_value():
             return super().__reduce_ex__(protocol)
         if "runtime" in self._options:
-            raise PicklingError(
+            raise TypeError(
                 f"program {self.name} has the option runtime, which belongs to this process; pass runtime= where the program runs"
             )
         body = self._body

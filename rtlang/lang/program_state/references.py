@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from pickle import PicklingError
 from types import FunctionType
 from typing import Any
 
@@ -46,7 +45,7 @@ def reference_to(function: Callable[..., Any]) -> FunctionReference | Callable[.
     """A reference to a function; another callable itself, such as a partial function, which may be pickled as others are.
 
     Raises:
-        PicklingError: the function is not found by its name, because it was defined inside a function or is a lambda.
+        TypeError: the function is not found by its name, because it was defined inside a function or is a lambda.
     """
     if not isinstance(function, FunctionType):
         return function
@@ -56,7 +55,7 @@ def reference_to(function: Callable[..., Any]) -> FunctionReference | Callable[.
     except (ImportError, AttributeError):
         found = None
     if found is not function:
-        raise PicklingError(
+        raise TypeError(
             f"program {function.__name__}: {reference.module}:{reference.qualname} is not found by this name; only programs at the top "
             "level of a module or of a class can be pickled"
         )
