@@ -93,7 +93,7 @@ LEVELS: dict[str, list[str]] = {
     "rtlang.lang.output_types": [
         "form_values kinds schemas",
         "returned_values value_kinds",
-        "return_types signatures",
+        "signatures",
         "tool_calls types",
         "answers checks forms",
         "tools",

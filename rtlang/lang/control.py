@@ -22,8 +22,7 @@ from rtlang.lang.lazy_values.identity_tests import check_tests
 from rtlang.lang.lazy_values.operations import Lazy, Operation
 from rtlang.lang.lazy_values.values import Value, lazy_form, parts_of, source_of, user_frame, user_location
 from rtlang.lang.output_types.kinds import ANY, INT, STR, Kind, Listed
-from rtlang.lang.output_types.return_types import Reader, return_reader
-from rtlang.lang.output_types.returned_values import plain_of
+from rtlang.lang.output_types.returned_values import Reader, plain_of, return_reader
 from rtlang.lang.output_types.tool_calls import ToolCall, ToolReply, caught, error_text, results_of
 from rtlang.lang.output_types.types import OutputType, reader_of
 from rtlang.lang.partials.shapes import PLAIN

@@ -1,9 +1,14 @@
-"""Values that tools return, as plain data and back: a durable run keeps the data, and makes the value again from the annotation."""
+"""Values that functions and tools return, as plain data and back.
+
+A graph holds plain data, also where a recording, a journal or another process answers a call. So a value is made again from plain data by
+the annotation of its function, as if the function had returned it just now.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import json
 import types
 import typing
 from collections.abc import Callable
@@ -12,7 +17,10 @@ from typing import Any
 from rtlang.contract.graph.host_calls import to_plain
 from rtlang.contract.graph.value_size import check_plain
 
-_PLAIN = frozenset((str, int, float, bool, type(None), dict, list, object, Any, inspect.Signature.empty))
+Reader = Callable[[Any], Any]
+
+_PLAIN = (str, int, float, bool, type(None), dict, list, object, Any, inspect.Signature.empty)
+_CONTAINERS = (dict, list, typing.Union, types.UnionType, typing.Literal)
 
 
 def plain_of(value: Any) -> Any:
@@ -29,46 +37,45 @@ def plain_of(value: Any) -> Any:
     return to_jsonable_python(plain)
 
 
-def reader_of_result(function: Callable[..., Any] | None) -> Callable[[Any], Any]:
-    """Makes the value of a function from its plain data, of the annotated type. Data that does not fit stays as it is."""
+def return_reader(function: Callable[..., Any] | None) -> Reader | None:
+    """Makes the value of a call from plain data; None if that is plain data of the declared type already, or no type is declared.
+
+    Data that does not fit the declared type stays as it is.
+    """
+    while isinstance(function, functools.partial):
+        function = function.func
+    if function is None:
+        return None
+    plain = function if inspect.isroutine(function) else type(function).__call__
     try:
-        return _reader(function)
-    except TypeError:  # not hashable
-        return _reader.__wrapped__(function)
+        annotation = typing.get_type_hints(plain, include_extras=True).get("return", Any)
+        return None if _is_plain(annotation) else _reader(annotation)
+    except Exception:  # annotations are any Python: names that do not exist, types that pydantic does not know
+        return None
 
 
-@functools.lru_cache(maxsize=256)
-def _reader(function: Callable[..., Any] | None) -> Callable[[Any], Any]:
-    given = _annotation(function)
-    if given in _PLAIN or isinstance(given, str):
-        return _same
-    from pydantic import TypeAdapter
+def _is_plain(annotation: Any) -> bool:
+    """Whether plain data loses nothing of the values of a type: they are texts, numbers, and lists and dicts of those."""
+    if any(annotation is each for each in _PLAIN):
+        return True
+    if hasattr(annotation, "__required_keys__"):  # a TypedDict, also of typing_extensions
+        return all(map(_is_plain, typing.get_type_hints(annotation).values()))
+    inner, origin = typing.get_args(annotation), typing.get_origin(annotation)
+    if origin is typing.Literal:
+        return all(any(type(each) is plain for plain in _PLAIN) for each in inner)
+    return any(origin is each for each in _CONTAINERS) and all(map(_is_plain, inner))
 
-    try:
-        adapter: TypeAdapter[Any] = TypeAdapter(given)
-    except Exception:  # no type that pydantic knows: its values are plain data, or an error where they are made
-        return _same
+
+@functools.lru_cache(maxsize=512)
+def _reader(annotation: Any) -> Reader:
+    from pydantic import TypeAdapter, ValidationError
+
+    adapter = TypeAdapter(annotation)
 
     def read(plain: Any) -> Any:
         try:
-            return adapter.validate_python(plain)
-        except ValueError:
+            return adapter.validate_json(json.dumps(plain), by_name=True, by_alias=True)
+        except (ValidationError, ValueError, TypeError):
             return plain
 
     return read
-
-
-def _annotation(function: Callable[..., Any] | None) -> Any:
-    if function is None:
-        return Any
-    while isinstance(function, functools.partial):
-        function = function.func
-    target = function if isinstance(function, (types.FunctionType, types.MethodType)) else type(function).__call__
-    try:
-        return typing.get_type_hints(target).get("return", Any)
-    except Exception:  # names that are not defined
-        return Any
-
-
-def _same(plain: Any) -> Any:
-    return plain

@@ -10,7 +10,7 @@ from rtlang.contract.graph.host_calls import to_plain
 from rtlang.contract.graph.value_size import check_plain
 from rtlang.contract.request_graph import Const, Operand, Ref
 from rtlang.lang.lazy_values.values import Value, operand_of, parts_of, source_of, user_location
-from rtlang.lang.output_types.return_types import Reader
+from rtlang.lang.output_types.returned_values import Reader
 from rtlang.lang.output_types.types import OutputType, reader_of
 from rtlang.lang.recordings.recording import Recording
 

@@ -21,7 +21,7 @@ from rtlang.contract.process.call_context import CallContext, current_call_or_no
 from rtlang.contract.request_graph import Const, Operand
 from rtlang.lang.effect_marks import policy_of
 from rtlang.lang.lazy_values.values import user_location
-from rtlang.lang.output_types.returned_values import plain_of, reader_of_result
+from rtlang.lang.output_types.returned_values import plain_of, return_reader
 from rtlang.lang.output_types.tool_calls import Origin, ToolCall
 from rtlang.lang.recordings.driver import Driver
 from rtlang.lang.recordings.recorded_nodes import RecordedNodes
@@ -104,8 +104,8 @@ class ToolRuns:
             with suppress(RtlangError):  # the body has seen it
                 recording.plain_value(node_id)
             raise handed.error
-        plain = recording.plain_value(node_id)
-        return reader_of_result(call.function)(plain)
+        plain, reader = recording.plain_value(node_id), return_reader(call.function)
+        return plain if reader is None else reader(plain)
 
 
 class _Handed:
