@@ -16,10 +16,24 @@ from rtlang.lang.recordings.recording import Recording
 
 
 def operand_for(item: Any, recording: Recording, where: str) -> Operand:
-    """An item as an operand: a lazy value, plain data, or a list of those."""
+    """An item as an operand: a lazy value, plain data, or a list of those.
+
+    Args:
+        where: names the item in errors.
+    Raises:
+        TraceError: it is a value of another run, an expression such as `rt.text(...)`, or no plain data.
+    """
     if isinstance(item, Value) and source_of(item) not in (None, recording):
         raise TraceError(f"{where} belongs to another run", user_location())
-    if isinstance(item, (list, tuple)) and any(isinstance(each, (Value, list, tuple)) for each in item):
+    if _is_expression(item):
+        raise TraceError(
+            f"{where} is an expression that s += appends, and not a value: write rt.format(...) for text with values, s[name] for a "
+            "generation",
+            user_location(),
+        )
+    if isinstance(item, (list, tuple)) and any(
+        isinstance(each, (Value, list, tuple)) or _is_expression(each) for each in item
+    ):
         items = tuple(operand_for(each, recording, where) for each in item)
         return recording.nodes.add_apply("list", items)
     found = operand_of(item, recording)
@@ -35,6 +49,10 @@ def operand_for(item: Any, recording: Recording, where: str) -> Operand:
     if problem is not None:
         raise TraceError(f"{where}: {problem}", user_location())
     return Const(plain)
+
+
+def _is_expression(item: object) -> bool:
+    return hasattr(type(item), "_rt_is_expression")
 
 
 def actual(given: Any, plain: Any) -> Any:

@@ -47,6 +47,19 @@ def test_generated_values_and_data_become_operands() -> None:
     within(check)
 
 
+@pytest.mark.parametrize("make", [lambda s: rt.text("Send ", s["x"], "?"), lambda s: [1, rt.gen("y")]])
+def test_an_expression_is_no_operand_and_the_error_says_what_is(make: Any) -> None:
+    """Such as `rt.ask(rt.text(...))`: what is appended is not a value."""
+
+    def check(s: rt.State, recording: Any) -> None:
+        made = make(s)
+        with pytest.raises(rt.TraceError, match=r"it is an expression that s \+= appends.*rt\.format"):
+            operand_for(made, recording, "it")
+        s += made[1] if isinstance(made, list) else made
+
+    within(check)
+
+
 def test_values_of_other_runs_are_refused() -> None:
     other = within(lambda s, recording: [s["x"], recording])
 
