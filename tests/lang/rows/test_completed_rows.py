@@ -13,7 +13,7 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
-from tests.lang.execution.test_batch import PROGRAMS, Counting, awaiting, breaking, inputs, straight
+from tests.lang.rows.test_batch import PROGRAMS, Counting, awaiting, breaking, inputs, straight
 
 import rtlang as rt
 from rtlang.lang.rows.completed_rows import CompletedRows

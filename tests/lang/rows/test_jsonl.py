@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.lang.execution.test_batch import PROGRAMS, inputs, straight
+from tests.lang.rows.test_batch import PROGRAMS, inputs, straight
 
 import rtlang as rt
 from rtlang.testing import ScriptedRuntime
