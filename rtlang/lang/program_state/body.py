@@ -7,7 +7,7 @@ import hashlib
 import inspect
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -65,6 +65,25 @@ def _cached_names(function: Callable[..., Any]) -> frozenset[str]:
     return frozenset(each.name for each in found if each.kind in kinds)
 
 
+def _positional_names(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of the parameters that can be given by position and by keyword, from the first one on."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return tuple(each.name for each in inspect.signature(function).parameters.values() if each.kind in kinds)
+
+
+def in_order(value: Any) -> Any:
+    """The value with sets as lists: their order differs from one process to the next."""
+    match value:
+        case set() | frozenset():
+            return sorted(map(in_order, value), key=repr)
+        case list() | tuple():
+            return [in_order(each) for each in value]
+        case dict():
+            return {name: in_order(each) for name, each in value.items()}
+        case _:
+            return value
+
+
 @dataclass(frozen=True, slots=True)
 class Body:
     """A function whose first parameter is a state, with bound arguments for the others.
@@ -97,9 +116,17 @@ class Body:
         return f"{getattr(function, '__module__', '')}.{self.name} {self.arguments_digest()}"
 
     def arguments_digest(self) -> str:
-        """A digest of the bound arguments, the same in every process. Objects whose representation has an address count as their type."""
-        text = _ADDRESS.sub("", repr((*self.args, *sorted(self.kwargs.items()))))
-        return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+        """A digest of the bound arguments, the same in every process, and whether they were given by position or by keyword.
+
+        Objects whose representation has an address count as their type.
+        """
+        names = _positional_names(self.function)[len(self.receiver) + 1 :]
+        given = {**dict(zip(names, self.args, strict=False)), **self.kwargs}
+        found = (self.args[len(names) :], [(name, given[name]) for name in sorted(given)])
+        with suppress(RecursionError):  # data that contains itself
+            found = in_order(found)
+        text = repr(found)
+        return hashlib.blake2b(_ADDRESS.sub("", text).encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
     def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Body:
         """A copy with more arguments bound; a repeated keyword replaces the earlier value.

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 from rtlang.contract.errors import ParameterError, RtlangError
 from rtlang.contract.params import Usage
 from rtlang.lang.execution.result import RowResult
-from rtlang.lang.program_state.body import Body
+from rtlang.lang.program_state.body import Body, in_order
 from rtlang.lang.rows.completed_rows import CompletedRows
 from rtlang.lang.rows.row_source import Rows, check_rows, checked, is_asynchronous
 
@@ -151,7 +151,7 @@ class JsonlRun:
 
         body = self._body
         try:
-            plain = to_jsonable_python(_in_order([body.name, body.args, {**body.kwargs, **row}]))
+            plain = to_jsonable_python(in_order([body.name, body.args, {**body.kwargs, **row}]))
             text = json.dumps(plain, sort_keys=True)
         except (PydanticSerializationError, TypeError, ValueError) as error:
             raise ParameterError(
@@ -250,19 +250,6 @@ def _plain(value: Any) -> Any:
             return json.loads(to_json(value, fallback=str, inf_nan_mode="strings"))  # with numbers that JSON has not
         return repr(value)
     return plain
-
-
-def _in_order(value: Any) -> Any:
-    """The value with sets as lists: their order differs from one process to the next."""
-    match value:
-        case set() | frozenset():
-            return sorted(map(_in_order, value), key=repr)
-        case list() | tuple():
-            return [_in_order(each) for each in value]
-        case dict():
-            return {name: _in_order(each) for name, each in value.items()}
-        case _:
-            return value
 
 
 def _digest(text: str) -> int:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -94,3 +97,43 @@ def test_an_expression_that_is_not_appended_is_refused() -> None:
         with pytest.raises(rt.TraceError, match=r"set\('z'\) got rt.gen\('z'\), which is not part of a sequence"):
             sets.run(runtime=runtime)
         assert forgets.run(runtime=runtime).value == {"z": "y"}
+
+
+class Method:
+    def plain(self, s: Any, a: int, *rest: int, **options: Any) -> None: ...
+
+
+def test_a_run_is_identified_by_what_its_parameters_get() -> None:
+    digest = Body(plain, (1,), {"b": 3}).arguments_digest()
+    assert digest == Body(plain, (1, 3)).arguments_digest() == Body(plain, (), {"b": 3, "a": 1}).arguments_digest()
+    assert digest == Body(plain, (1,)).bound((), {"b": 3}).arguments_digest()
+    assert digest != Body(plain, (3, 1)).arguments_digest() != Body(plain, (1,)).arguments_digest()
+    method, receiver = Method.plain, (Method(),)
+    named = Body(method, (), {"a": 1, "x": object()}, receiver)
+    assert named.arguments_digest() == Body(method, (1,), {"x": object()}, receiver).arguments_digest()
+    assert (
+        Body(method, (1, 2), {}, receiver).arguments_digest() != Body(method, (1, 3), {}, receiver).arguments_digest()
+    )
+    endless: list[Any] = [1]
+    endless.append(endless)
+    assert Body(plain, (endless,)).arguments_digest() == Body(plain, (), {"a": endless}).arguments_digest()
+
+
+def test_a_run_has_the_same_identity_in_every_process() -> None:
+    """The order of sets of texts differs from one process to the next."""
+    code = """
+from rtlang.lang.program_state.body import Body
+def plain(s, a): ...
+print(Body(plain, ({"a": [set("abcdefgh")]},)).identity())
+"""
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    ]
+    assert len(set(runs)) == 1
