@@ -12,13 +12,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import threading
 import time
 from dataclasses import dataclass
 from typing import Any
 
 from rtlang.contract.errors import QuestionError, UnansweredError
-from rtlang.contract.process.call_context import Handler, Question, answer_of, checked
+from rtlang.contract.process.call_context import Asking, Handler, Question, checked, late
 
 SUFFIX = ".answers"
 POLL_S = 0.2
@@ -122,7 +123,7 @@ class JournalDesk:
 
     def answer(self, question: Question, handler: Handler | None) -> Any:
         """See `Desk`."""
-        asking = None if handler is None else _Asking(handler, question)
+        asking = None if handler is None else Asking(handler, question)
         started = time.monotonic()
         while True:
             for number, given in enumerate(self._file.of(question.path)):
@@ -139,10 +140,9 @@ class JournalDesk:
                     started = time.monotonic()
             wait_s = POLL_S
             if question.timeout_s is not None:
-                left = question.asked_at + question.timeout_s - time.time()
+                left = question.left_s()
                 if left <= 0:
-                    reason = f"nobody answered within timeout_s = {question.timeout_s:g}"
-                    raise QuestionError(question.path, question.text, reason)
+                    raise late(question)
                 wait_s = min(wait_s, left)
             has_waited = self._wait_s is not None and time.monotonic() - started >= self._wait_s and asking is None
             if has_waited or self._is_closed.wait(0 if self._is_closed.is_set() else wait_s if not has_waited else 0):
@@ -155,28 +155,5 @@ class JournalDesk:
 
 def how_to_answer(journal: str, path: str) -> str:
     """What a person does to answer a question."""
-    return f"nobody has answered yet; write `rtlang answer {journal} {path} VALUE`, and run the program again"
-
-
-class _Asking:
-    """A handler that answers in a thread of its own."""
-
-    def __init__(self, handler: Handler, question: Question) -> None:
-        self._found: list[Any] = []
-        self._error: BaseException | None = None
-        self.is_done = False
-
-        def work() -> None:
-            try:
-                self._found.append(answer_of(handler, question))
-            except BaseException as error:
-                self._error = error
-            self.is_done = True
-
-        threading.Thread(target=work, name="rtlang-ask", daemon=True).start()
-
-    def outcome(self) -> Any:
-        """The answer. Raises as the handler did."""
-        if self._error is not None:
-            raise self._error
-        return self._found[0]
+    words = f"{shlex.quote(journal)} {shlex.quote(path)}"
+    return f"nobody has answered yet; write `rtlang answer {words} VALUE`, and run the program again"

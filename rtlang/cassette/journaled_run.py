@@ -8,6 +8,7 @@ alone: then the policy of the call decides.
 from __future__ import annotations
 
 import contextlib
+import shlex
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -353,8 +354,9 @@ class JournaledRun(ForwardedRun):
         return CallContext(place, key, head["seed"], begun_at=asked_at, desk=self._desk)
 
     def _reject_unknown(self, event: CallRequested, place: str) -> None:
+        words = f"{shlex.quote(str(self._file.path))} {shlex.quote(place)}"
         how = (
-            f"find out whether it took place, then write `rtlang answer {self._file.path} {place} OUTCOME`, or declare the function with "
+            f"find out whether it took place, then write `rtlang answer {words} OUTCOME`, or declare the function with "
             '@rt.effect(on_unknown="retry") if it may be called again, and run the program again'
         )
         error = UnknownOutcomeError(event.function, ", ".join(map(shown, event.args)), place, how)

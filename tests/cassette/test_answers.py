@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import threading
 import time
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rtlang.cassette.answers import AnswersFile, GivenAnswer, JournalDesk
+from rtlang.cassette.answers import AnswersFile, GivenAnswer, JournalDesk, how_to_answer
 from rtlang.contract.errors import QuestionError, UnansweredError
 from rtlang.contract.process.call_context import Question
 
@@ -86,6 +87,12 @@ def test_a_handler_answers_or_leaves_the_question_to_others(tmp_path: Path) -> N
         desk.answer(question(), lambda asked: "x")
     with pytest.raises(ZeroDivisionError):
         desk.answer(question(), lambda asked: 1 // 0)
+
+
+def test_the_command_that_answers_is_quoted_for_a_shell() -> None:
+    command = how_to_answer("my runs/a.journal", "fork[1]/ask").split("`")[1]
+    assert shlex.split(command) == ["rtlang", "answer", "my runs/a.journal", "fork[1]/ask", "VALUE"]
+    assert "'fork[1]/ask'" in command
 
 
 def test_a_closed_desk_lets_all_go(tmp_path: Path) -> None:

@@ -170,7 +170,8 @@ def test_a_call_without_an_outcome_fails_by_default_and_says_what_to_do(runtime:
     cut_after(path, "intent")
     for _ in range(2):  # it stays unknown
         with pytest.raises(
-            rt.UnknownOutcomeError, match=r"pay\(7, 'Ada'\) at 'pay\(\)' is unknown: .*rtlang answer"
+            rt.UnknownOutcomeError,
+            match=r"pay\(7, 'Ada'\) at 'pay\(\)' is unknown: .*`rtlang answer \S+ 'pay\(\)' OUTCOME`",
         ) as found:
             run(path, runtime, paying, "once")
         assert (found.value.function, found.value.path) == ("pay", "pay()")

@@ -78,6 +78,8 @@ def _found(place: Path) -> list[OpenQuestion]:
 def _chosen(found: list[OpenQuestion], path: str | None) -> OpenQuestion:
     paths = ", ".join(repr(each.path) for each in found) or "none"
     if path is None:
+        if not found:
+            raise CommandError("no question is open; run the program again, which asks those that follow")
         waiting = [each for each in found if not each.is_answered] or found
         if len(waiting) != 1:
             raise CommandError(f"expected the path of the question; open questions: {paths}")

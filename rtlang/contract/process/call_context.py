@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import math
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -49,6 +51,10 @@ class Question:
     is_unknown: bool = False
     call: str | None = None
     check: Callable[[Any], Any] = field(default=lambda answer: answer, compare=False, repr=False)
+
+    def left_s(self) -> float:
+        """The seconds that are left for an answer."""
+        return math.inf if self.timeout_s is None else self.asked_at + self.timeout_s - time.time()
 
 
 UNKNOWN_SCHEMA: dict[str, Any] = {
@@ -120,7 +126,12 @@ class CallContext:
                 question.text,
                 "nobody can answer it; pass ask= to the run, or use a journal (rt.journal, rtlang run --journal)",
             )
-        return answer_of(self.handler, question)
+        if question.timeout_s is None:
+            return answer_of(self.handler, question)
+        asking = Asking(self.handler, question)
+        if not asking.wait(question.left_s()):
+            raise late(question)
+        return asking.outcome()
 
 
 _current: ContextVar[CallContext | None] = ContextVar("rtlang_call", default=None)
@@ -180,6 +191,47 @@ def answer_of(handler: Handler, question: Question) -> Any:
     if inspect.isawaitable(answer):
         answer = run_coroutine(lambda: _awaited(answer))
     return checked(question, answer)
+
+
+class Asking:
+    """A handler that answers in a thread of its own, so that whoever waits can stop waiting."""
+
+    def __init__(self, handler: Handler, question: Question) -> None:
+        self._found: list[Any] = []
+        self._error: BaseException | None = None
+        self._ended = threading.Event()
+
+        def work() -> None:
+            try:
+                self._found.append(answer_of(handler, question))
+            except BaseException as error:
+                self._error = error
+            self._ended.set()
+
+        context = copy_context()
+        threading.Thread(target=context.run, args=(work,), name="rtlang-ask", daemon=True).start()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the handler has ended."""
+        return self._ended.is_set()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until the handler has ended, at most so many seconds; returns whether it has."""
+        return self._ended.wait(max(0.0, min(timeout_s, threading.TIMEOUT_MAX)))
+
+    def outcome(self) -> Any:
+        """The answer. Raises as the handler did."""
+        if self._error is not None:
+            raise self._error
+        return self._found[0]
+
+
+def late(question: Question) -> QuestionError:
+    """The error of a question that nobody has answered in time."""
+    return QuestionError(
+        question.path, question.text, f"nobody answered within timeout_s = {question.timeout_s or 0.0:g}"
+    )
 
 
 def checked(question: Question, answer: Any) -> Any:

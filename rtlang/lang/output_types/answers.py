@@ -19,7 +19,7 @@ class AnswerType:
 
     Attributes:
         schema: its JSON schema; None for text.
-        check: the answer as plain data, in one form; raises ValueError if it does not fit.
+        check: plain data in one form for an answer, plain data or a value of the type; raises ValueError or TypeError if it does not fit.
         read: the value of checked plain data.
         kind: the kind of the value, if plain data equals it.
     """
@@ -43,7 +43,7 @@ def answer_type(schema: Any) -> AnswerType:
         plain = json.loads(schema) if isinstance(schema, str) else schema
 
         def check(answer: Any) -> Any:
-            return made.parse(json.dumps(answer))
+            return made.parse(_json_text(answer))
 
         reading = None if made.reading is None else made.reading()
         return AnswerType(plain, check, _same, None if reading is None else reading.kind)
@@ -59,13 +59,27 @@ def answer_type(schema: Any) -> AnswerType:
         ) from None
 
     def fitting(answer: Any) -> Any:
-        return adapter.dump_python(adapter.validate_json(json.dumps(answer), strict=None), mode="json")
+        return adapter.dump_python(adapter.validate_json(_json_text(answer), strict=None), mode="json")
 
     def read(plain: Any) -> Any:
         return adapter.validate_json(json.dumps(plain))
 
     found = reading_of_type(schema)
     return AnswerType(described, fitting, read, None if found is None else found.kind)
+
+
+def _json_text(answer: Any) -> str:
+    """An answer as JSON; functions also answer with models, enums, dates and other values of the type itself.
+
+    Raises:
+        ValueError, TypeError: it has no JSON form.
+    """
+    try:
+        return json.dumps(answer)
+    except TypeError:
+        from pydantic_core import to_json
+
+        return to_json(answer).decode()
 
 
 def _text(answer: Any) -> str:

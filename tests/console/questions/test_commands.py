@@ -102,3 +102,4 @@ def test_a_run_ends_with_75_and_goes_on_after_the_answer(tmp_path: Path) -> None
     assert run("answer", tmp_path / "run.journal", "true")[0] == 0
     last = started()
     assert last.returncode == 0, last.stderr
+    assert "no question is open" in run("answer", tmp_path / "run.journal", "true")[1]

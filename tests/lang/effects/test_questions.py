@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import json
 import threading
 import time
+from decimal import Decimal
+from enum import Enum
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +24,11 @@ from rtlang.testing import ScriptedRuntime
 class Order(BaseModel):
     item: str
     count: int = Field(ge=1)
+
+
+class Size(Enum):
+    SMALL = "small"
+    LARGE = "large"
 
 
 @rt.program
@@ -61,6 +69,12 @@ def test_a_function_answers_in_code() -> None:
         (list[Order], [{"item": "tea", "count": 2}], [Order(item="tea", count=2)]),
         ({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}, {"n": 3}, {"n": 3}),
         ('{"enum": ["x", 1]}', 1, 1),
+        (Order, Order(item="tea", count=2), Order(item="tea", count=2)),
+        (list[Order] | None, [Order(item="tea", count=2)], [Order(item="tea", count=2)]),
+        (Size, Size.LARGE, Size.LARGE),
+        (datetime.date, datetime.date(2024, 5, 1), datetime.date(2024, 5, 1)),
+        (Decimal, Decimal("1.10"), Decimal("1.10")),
+        (set[int], {3}, {3}),
     ],
 )
 def test_answers_are_typed(schema: Any, given: Any, value: Any) -> None:
@@ -82,6 +96,9 @@ def test_answers_are_typed(schema: Any, given: Any, value: Any) -> None:
         (Literal["a", "b"], "c"),
         (Order, {"item": "tea", "count": 0}),
         ({"type": "integer"}, 1.5),
+        (Order, object()),
+        (int, Size.LARGE),
+        ({"type": "integer"}, Size.LARGE),
     ],
 )
 def test_answers_that_do_not_fit_are_errors_that_name_the_question(schema: Any, given: Any) -> None:
@@ -91,6 +108,25 @@ def test_answers_that_do_not_fit_are_errors_that_name_the_question(schema: Any, 
 
     with ScriptedRuntime() as runtime, pytest.raises(rt.QuestionError, match=r"'How many\?' at 'ask': .*does not fit"):
         body.run(runtime=runtime, ask=lambda question: given)
+
+
+def test_a_function_that_answers_too_late_fails_in_time() -> None:
+    @rt.program
+    def body(s: rt.State) -> Any:
+        return rt.ask("?", bool, timeout_s=0.2)
+
+    may_end = threading.Event()
+
+    def late(question: rt.Question) -> bool:
+        return may_end.wait(30)
+
+    started = time.monotonic()
+    with ScriptedRuntime() as runtime, pytest.raises(rt.QuestionError, match=r"within timeout_s = 0\.2"):
+        body.run(runtime=runtime, ask=late)
+    assert time.monotonic() - started < 20
+    may_end.set()
+    with ScriptedRuntime() as runtime:
+        assert body.run(runtime=runtime, ask=lambda question: True).value is True
 
 
 def test_without_anybody_it_is_an_error_that_says_who_could_answer() -> None:
