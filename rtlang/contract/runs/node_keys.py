@@ -194,5 +194,6 @@ def depends_on_run_seed(node: Generate) -> bool:
 
 
 def digest(value: Any) -> bytes:
-    """A digest of plain data that keeps the order of maps."""
-    return hashlib.blake2b(msgpack.packb(value, default=str), digest_size=KEY_BYTES).digest()
+    """A digest of plain data that keeps the order of maps. Texts may hold lone surrogates, as names of files do."""
+    packed = msgpack.packb(value, default=str, unicode_errors="surrogatepass")
+    return hashlib.blake2b(packed, digest_size=KEY_BYTES).digest()

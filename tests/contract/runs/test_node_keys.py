@@ -98,6 +98,12 @@ def test_calls_of_a_run_are_told_apart_by_their_paths() -> None:
     assert [others[number + 8] for number in range(4)] == [keys[number] for number in range(4)]
 
 
+def test_values_with_lone_surrogates_have_keys() -> None:
+    keys = [key_of(Call(0, "f", (Const(text),), path="f()")) for text in ("\udcff", "\udcfe", "?")]
+    assert len(set(keys)) == 3
+    assert None not in keys
+
+
 def test_what_happened_in_a_run_has_a_key_of_its_own() -> None:
     keys = Keys({}, 1)
     assert len({keys.of_run(1), keys.of_run(2), Keys({}, 2).of_run(1), *keys.add([TEXT, NODE]).values()}) == 5
