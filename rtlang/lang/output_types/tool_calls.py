@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from functools import cache
 from types import TracebackType
 from typing import Any, NoReturn, Protocol
 
@@ -78,6 +79,11 @@ class ToolCall:
     id: str | None = None
     function: Callable[..., Any] | None = field(default=None, repr=False, compare=False)
     _origin: Origin | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def __pydantic_serializer__(self) -> Any:
+        """How pydantic writes a call as JSON: what the model wrote, without the function and the run."""
+        return _call_serializer()
 
     def run(self) -> Any:
         """Call the function and return its result. A coroutine function is run to its end, in an event loop of its own.
@@ -270,6 +276,17 @@ def _with_integers(value: Any) -> Any:
         case dict():
             return {key: _with_integers(each) for key, each in value.items()}
     return value
+
+
+@cache
+def _call_serializer() -> Any:
+    from pydantic_core import SchemaSerializer, core_schema
+
+    def fields(call: ToolCall) -> dict[str, Any]:
+        return {"name": call.name, "args": call.args, "arguments": call.arguments, "id": call.id}
+
+    written = core_schema.plain_serializer_function_ser_schema(fields)
+    return SchemaSerializer(core_schema.any_schema(serialization=written))
 
 
 def _location(trace: TracebackType | None, function: Any) -> str:

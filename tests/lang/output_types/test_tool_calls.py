@@ -8,15 +8,19 @@ import datetime
 import enum
 import inspect
 import json
+import pickle
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import BaseModel, Field, field_validator
+from pydantic_core import to_jsonable_python
 
 import rtlang as rt
 from rtlang.serve.server import running_server
+from rtlang.testing import ScriptedRuntime, tool_call
 from rtlang_grammars.formats.catalogue import FORMATS
 from tests.support.programs.fake_target import FakeTarget
 from tests.support.schemas.tool_templates import HAS_ONE_CALL, TEMPLATES, render
@@ -278,3 +282,21 @@ def test_random_calls_of_a_model_have_typed_arguments_in_every_format(tiny: rt.R
                 assert isinstance(call.args["place"], Place)
                 assert isinstance(call.args["unit"], Unit)
                 assert all(type(each) is int for each in call.args["days"])
+
+
+def test_calls_are_written_as_what_the_model_wrote(tmp_path: Path) -> None:
+    @rt.program
+    def body(s: rt.State) -> Any:
+        s += "x"
+        s += rt.gen("reply", type=rt.tools([forecast], parallel=True))
+        return {"first": rt.value(s["reply"]).calls[0]}
+
+    arguments = {"place": {"city": "Rome"}, "day": "2024-05-01", "unit": "metric"}
+    call = {"name": "forecast", "args": arguments, "arguments": arguments, "id": None}
+    with ScriptedRuntime({"reply": [tool_call("forecast", **arguments)] * 2}) as runtime:
+        result = body.run(runtime=runtime)
+        assert to_jsonable_python(result["reply"], fallback=str)["calls"] == [call]
+        body.run_to_jsonl([{}], tmp_path / "out.jsonl", runtime=runtime)
+    line = json.loads((tmp_path / "out.jsonl").read_text())
+    assert line["value"] == {"first": call}
+    assert pickle.loads(pickle.dumps(result.value)) == result.value
