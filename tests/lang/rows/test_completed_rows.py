@@ -13,11 +13,11 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
-from tests.lang.rows.test_batch import PROGRAMS, Counting, awaiting, breaking, inputs, straight
 
 import rtlang as rt
 from rtlang.lang.rows.completed_rows import CompletedRows
 from rtlang.testing import ScriptedRuntime
+from tests.lang.rows.test_batch import PROGRAMS, Counting, awaiting, breaking, inputs, straight
 from tests.support.programs.fake_target import Call, FakeTarget, answer, default_script
 from tests.support.waiting import wait_until
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.lang.rows.test_batch import PROGRAMS, inputs, straight
 
 import rtlang as rt
 from rtlang.testing import ScriptedRuntime
+from tests.lang.rows.test_batch import PROGRAMS, inputs, straight
 from tests.support.programs.fake_target import Call, FakeTarget, answer, default_script
 
 
