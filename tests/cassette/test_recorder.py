@@ -62,7 +62,7 @@ def facts(result: Any) -> Any:
 
 
 def test_a_second_run_computes_nothing_and_equals_the_first(runtime: rt.Runtime, path: str) -> None:
-    inputs = [{"x": str(number % 3)} for number in range(6)]
+    inputs = [{"x": str(number)} for number in range(6)]  # equal rows may take each other's outcomes
     with rt.record(path, runtime) as recorder:
         first = everything.run_batch(inputs)
         assert recorder.num_recorded > 0

@@ -173,7 +173,7 @@ def test_help_shows_every_command_and_quit_ends() -> None:
     [
         ("/nonsense", "/nonsense: unknown command"),
         ("/tokens many", "/tokens many: expected a number"),
-        ("/tokens 0", "max_tokens"),
+        ("/tokens -1", "max_tokens"),
         ("/temperature -1", "temperature"),
         ("/schema nowhere.json", "nowhere.json"),
         ("/schema nowhere.txt", "unknown suffix"),
@@ -245,7 +245,7 @@ def test_the_command_talks_to_a_server_and_reads_lines_from_a_pipe() -> None:
     [
         (["--url", "ftp://x"], "url = 'ftp://x'"),
         (["--url", "ws://x", "--dtype", "auto"], "runtime options cannot be combined with --url"),
-        (["--max-tokens", "0"], "max_tokens"),
+        (["--max-tokens", "-1"], "max_tokens"),
         (["--schema", "nowhere.json"], "nowhere.json"),
     ],
 )

@@ -304,7 +304,7 @@ def test_processors_come_first_and_their_errors_are_of_their_rows() -> None:
     fail = SamplingParams(logits_processors=(lambda token_ids, line: token_ids,))
     rows = [Row(0, [1], 0, (0,), 0, True, params, output_token_ids=[3]) for params in (PARAMS, flip, fail)]
     errors: dict[int, ParameterError] = {}
-    changed = _changed_logits(logits, rows, [1, 2], errors)
+    changed = _changed_logits(logits, rows, [1, 2], None, errors)
     assert list(errors) == [2]
     want = -untouched[1]
     want[2] += 1.5
