@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from rtlang.contract.params import SamplingParams as SamplingParams
     from rtlang.contract.params import SelectMethod as SelectMethod
     from rtlang.contract.params import Usage as Usage
+    from rtlang.contract.pictures.run_diff import RunDiff as RunDiff
     from rtlang.contract.process.call_context import Question as Question
     from rtlang.contract.process.call_context import idempotency_key as idempotency_key
     from rtlang.contract.request_graph import RequestGraph as RequestGraph
@@ -158,6 +159,7 @@ _MODULES = {
         "QuestionError RequestError RtlangError SlowConsumerError SpentError SwitchError ToolError TraceError UnansweredError "
         "UnknownOutcomeError ValueMemoryError ValueParseError"
     ),
+    "rtlang.contract.pictures.run_diff": "RunDiff",
     "rtlang.contract.process.call_context": "Question idempotency_key",
     "rtlang.lang.control": "best call first repeat switch vote",
     "rtlang.lang.effect_marks": "effect pure",
