@@ -46,6 +46,7 @@ def test_seeded_forks_differ_and_a_run_with_the_seed_repeats_them(runtime: rt.Ru
     values = forked.run(runtime=runtime, seed=7).value
     assert len(set(values)) >= 39  # of 12 tokens at temperature 1.5
     assert forked.run(runtime=runtime, params=rt.Sampling(seed=7)).value == values
+    assert forked.with_options(params=rt.Sampling(seed=8)).run(runtime=runtime, seed=7).value == values
     assert forked.run(runtime=runtime, seed=8).value != values
     assert len(set(seeded.run(runtime=runtime).value)) >= 39
     assert seeded.run(runtime=runtime).value == seeded.run(runtime=runtime, seed=9).value

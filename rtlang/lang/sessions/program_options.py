@@ -91,7 +91,8 @@ class ProgramOptions:
 
     Attributes:
         runtime: the runtime to use; the default runtime if None.
-        params: sampling parameters of every generation without its own `params`. A seed among them is the seed of the run.
+        params: sampling parameters of every generation without its own `params`. A seed among them is the seed of the run,
+            if that is not given.
         passes: the passes of the compiler: True for all, False for none, or names, where `-name` leaves one out.
         outputs: names of the variables to generate, or paths of nodes or of places such as a fork, besides the returned value and what the
             body reads; None for all.
@@ -117,9 +118,10 @@ class ProgramOptions:
         checked_outputs(self.outputs)
         if self.params is not None and not isinstance(self.params, SamplingParams):
             raise ParameterError("params", self.params, "expected rt.Sampling(...)")
-        if self.params is not None and self.params.seed is not None and self.run.seed is None:
+        if self.params is not None and self.params.seed is not None:
             # Not for each generation: all forks and all samples of a loop would be the same.
-            object.__setattr__(self, "run", replace(self.run, seed=self.params.seed))
+            if self.run.seed is None:
+                object.__setattr__(self, "run", replace(self.run, seed=self.params.seed))
             object.__setattr__(self, "params", replace(self.params, seed=None))
         if self.on_error not in ("raise", "result"):
             raise ParameterError("on_error", self.on_error, 'expected "raise" or "result"')
