@@ -145,7 +145,7 @@ class JournalDesk:
                     raise late(question)
                 wait_s = min(wait_s, left)
             has_waited = self._wait_s is not None and time.monotonic() - started >= self._wait_s and asking is None
-            if has_waited or self._is_closed.wait(0 if self._is_closed.is_set() else wait_s if not has_waited else 0):
+            if has_waited or self._is_closed.wait(wait_s):
                 raise UnansweredError(question.path, question.text, how_to_answer(self._journal, question.path))
 
     def close(self) -> None:

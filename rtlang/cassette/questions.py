@@ -13,7 +13,7 @@ from typing import Any
 from rtlang.cassette.answers import AnswersFile
 from rtlang.cassette.journal_file import MAGIC, JournalFile, is_in_use
 from rtlang.contract.errors import JournalError, QuestionError
-from rtlang.contract.graph.host_calls import checked_decision
+from rtlang.contract.graph.host_calls import call_text, checked_decision, unknown_text
 from rtlang.contract.graph.value_text import shown
 from rtlang.contract.process.call_context import ASK, UNKNOWN_SCHEMA
 from rtlang.protocol.plain_values import value_from_wire
@@ -27,7 +27,8 @@ class OpenQuestion:
     """A question that waits for a person.
 
     Attributes:
-        journal: the path of the journal; `path` is that of the node in its run.
+        journal: the path of the journal.
+        path: the path of the node in its run.
         text: the question.
         schema: the JSON schema of the answer; None for text.
         is_unknown: whether it asks for the outcome of a call, see `UNKNOWN_SCHEMA`.
@@ -141,9 +142,8 @@ def _of_journal(journal: str) -> Iterator[OpenQuestion]:
                 text, schema, timeout_s = args
                 yield OpenQuestion(text=str(text), schema=schema, is_unknown=False, timeout_s=timeout_s, **common)
             elif path in file.unknown or (not runs and intent["policy"] != "retry"):
-                call = f"{intent['function']}({', '.join(map(shown, args))})"
                 yield OpenQuestion(
-                    text=f"It is unknown whether {call} took place. What is its outcome?",
+                    text=unknown_text(call_text(intent["function"], args)),
                     schema=UNKNOWN_SCHEMA,
                     is_unknown=True,
                     timeout_s=None,

@@ -9,7 +9,7 @@ import inspect
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from rtlang.contract.errors import (
@@ -105,16 +105,26 @@ def _decided(event: CallRequested, context: CallContext) -> tuple[Any] | None:
     """What a person says that a call has returned; None if it is to be made again.
 
     Raises:
-        UnknownOutcomeError: the person lets it fail. QuestionError: nobody has decided.
+        CallError: the person lets it fail. UnansweredError: nobody has decided.
     """
-    arguments = ", ".join(map(shown, event.args))
-    call = f"{event.function}({arguments})"
-    text = f"It is unknown whether {call} took place: the process ended after the call had begun. What is its outcome?"
-    question = Question(text, context.path, UNKNOWN_SCHEMA, is_unknown=True, call=call, check=checked_decision)
+    call = call_text(event.function, event.args)
+    question = Question(
+        unknown_text(call), context.path, UNKNOWN_SCHEMA, is_unknown=True, call=call, check=checked_decision
+    )
     decision = context.ask(question)
     if decision["outcome"] == "fail":
         raise CallError(event.function, "its outcome was unknown, and a person let it fail")
     return (decision.get("value"),) if decision["outcome"] == "done" else None
+
+
+def call_text(function: str, args: Iterable[Any]) -> str:
+    """A call with its arguments, for people."""
+    return f"{function}({', '.join(map(shown, args))})"
+
+
+def unknown_text(call: str) -> str:
+    """The question to a person for the outcome of a call."""
+    return f"It is unknown whether {call} took place: the process ended after the call had begun. What is its outcome?"
 
 
 def checked_decision(answer: Any) -> dict[str, Any]:
