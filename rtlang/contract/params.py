@@ -310,6 +310,11 @@ class SamplingParams:
             if not isinstance(getattr(self, name), bool):
                 raise ParameterError(name, getattr(self, name), "expected true or false")
 
+    @property
+    def depends_on_run_seed(self) -> bool:
+        """Whether the noise follows from the seed of the run: the generation samples, and has no seed of its own."""
+        return self.seed is None and (self.temperature > 0 or self.n > 1 or self.best_of > 1)
+
     def to_plain(self) -> dict[str, Any]:
         """The fields that differ from their defaults, as lists and scalars.
 

@@ -267,3 +267,20 @@ def test_a_schema_as_a_map_is_a_constraint() -> None:
     for wrong in ("{}", int, {"enum": [{1, 2}]}):
         with pytest.raises(ParameterError, match="constraint = "):
             as_constraint(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("params", "depends"),
+    [
+        (SamplingParams(), False),
+        (SamplingParams(temperature=1.0), True),
+        (SamplingParams(n=2), True),
+        (SamplingParams(temperature=1.0, best_of=2), True),
+        (SamplingParams(temperature=1.0, seed=3), False),
+        (SamplingParams(n=2, seed=0), False),
+    ],
+)
+def test_what_samples_without_a_seed_of_its_own_depends_on_that_of_the_run(
+    params: SamplingParams, depends: bool
+) -> None:
+    assert params.depends_on_run_seed is depends

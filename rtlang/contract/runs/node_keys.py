@@ -183,14 +183,8 @@ def _place(node: Node) -> str | int:
 
 def _depends_on_run(node: Node) -> bool:
     if isinstance(node, Generate):
-        return depends_on_run_seed(node)
+        return node.params.depends_on_run_seed
     return isinstance(node, Call) or (isinstance(node, Decide) and (node.how == "first" or node.need is not None))
-
-
-def depends_on_run_seed(node: Generate) -> bool:
-    """Whether a generation depends on the seed of its run."""
-    params = node.params
-    return params.seed is None and (params.temperature > 0 or params.n > 1 or params.best_of > 1)
 
 
 def digest(value: Any) -> bytes:

@@ -143,7 +143,7 @@ class Recording:
             name = None
         elif name is None:
             self.has_unnamed = True
-        if self._seed is not None and path is not None and params.seed is None and params.temperature > 0:
+        if self._seed is not None and path is not None and params.depends_on_run_seed:
             params = replace(params, seed=mixed_seed(self._seed, path))
         nodes = self.nodes
         with nodes.lock:

@@ -27,8 +27,6 @@ def node_seed(run_seed: int, node: Generate) -> int:
     prompt.
     """
     params = node.params
-    if params.seed is not None:
-        return params.seed
-    if params.temperature == 0 and params.n == 1 and params.best_of == 1:
-        return _GREEDY_SEED
-    return mixed_seed(run_seed, node.node_id if node.path is None else node.path)
+    if params.depends_on_run_seed:
+        return mixed_seed(run_seed, node.node_id if node.path is None else node.path)
+    return _GREEDY_SEED if params.seed is None else params.seed
