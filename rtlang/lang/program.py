@@ -78,18 +78,18 @@ class Program(Generic[P, R_co]):
         Further keywords are options of the run; None leaves an option as it is.
 
             runtime: the runtime to use; the default runtime if not given.
-            params: sampling parameters of every generation without its own `params`.
+            params: sampling parameters of every generation without its own `params`. A seed among them is that of the run, if `seed` is not
+                given.
             priority: lower values run first under the priority policy; 0 if not given.
             deadline_s: seconds after which the run fails with DeadlineError.
-            seed: determines what the generations sample: each has its own noise, which follows from the seed and from its place in the
-                program, so that forks differ, and a run that is repeated gives the same texts, anywhere.
+            seed: determines what the generations sample: each has its own noise, which follows from the seed and from its path, so
+                that forks differ, and a run that is repeated gives the same texts, anywhere.
             passes: the passes of the compiler: True (the default) for all, False for none, or names, where `-name` leaves one out.
             outputs: names of the variables to generate, or paths of nodes or of places such as `fork[1]`, besides the returned value and
                 what the body reads; default: all.
             base: the result of an earlier run, of this program or of one that was edited: nodes whose inputs are the same take over its
                 outcomes, calls of functions included, and only the others are computed. Without `seed` the run has the seed of that one.
             budget: what all nodes of the run may spend together.
-            ask: answers the questions of `rt.ask` in code; called with each `rt.Question`.
             cache_salt: cached prefixes are shared only with runs of the same salt; see `rt.RunOptions`.
             on_error: "raise" (the default) raises the error of the run; "result" returns a partial result with `Result.error` set.
             ask: answers the questions of `rt.ask`: a function of an `rt.Question` that returns the answer; called on a thread of its own.
