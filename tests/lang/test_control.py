@@ -377,7 +377,6 @@ def test_a_switch_in_a_fork() -> None:
         (lambda s, value: rt.switch(value, {"a": lambda b: b.user().__enter__() and None}), "leaves user message open"),
         (lambda s, value: rt.switch(value, {"a": 3}), "a branch is a function of a state"),
         (lambda s, value: rt.switch(value, {}), "expected a dict"),
-        (lambda s, value: rt.switch(value, {"a": rt.gen("color", max_tokens=1)}), "already exists"),
         (lambda s, value: rt.call(3), "is neither a function nor a value"),
         (lambda s, value: rt.first([]), "expected 1 to"),
         (lambda s, value: rt.vote([value], need=2), "need"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime
 import enum
 import json
-from collections.abc import Iterator
+import pickle
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NotRequired
@@ -392,3 +393,82 @@ def test_a_second_parameter_with_a_default_keeps_it() -> None:
 
     with ScriptedRuntime() as scripted:
         assert body.run(runtime=scripted).value == "plainplain"
+
+
+def _with_name_inside(kind: str, use: Callable[[rt.State], Any]) -> rt.Program[[], Any]:
+    @rt.program
+    def program(s: rt.State) -> Any:
+        s += "x"
+        s += rt.gen("kind", max_tokens=2)
+
+        def body(b: rt.State) -> None:
+            b += rt.gen("inside", max_tokens=2)
+
+        match kind:
+            case "branch that runs":
+                rt.switch(s["kind"], {"a": body}, default="")
+            case "branch that does not run":
+                rt.switch(s["kind"], {"b": body}, default="")
+            case "two branches":
+                rt.switch(s["kind"], {"a": body, "b": body})
+            case "loop":
+                rt.repeat(body, until=lambda b: b["inside"] == "2", at_most=3)
+        return use(s)
+
+    return program
+
+
+@pytest.mark.parametrize("kind", ["branch that runs", "branch that does not run", "two branches", "loop"])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda s: s["inside"],
+        lambda s: {"a": [s["inside"]]},
+        lambda s: s.text("inside"),
+        lambda s: s.meta("inside"),
+        lambda s: s.all("inside"),
+        lambda s: s.last,
+    ],
+)
+def test_a_value_from_inside_is_no_value_of_the_program(kind: str, use: Callable[[rt.State], Any]) -> None:
+    with ScriptedRuntime({"kind": "a", "inside": ["1", "2"]}) as runtime:
+        found = _with_name_inside(kind, use).run(runtime=runtime, on_error="result")
+        assert "return it from the branch" in str(found.error)
+        with pytest.raises(rt.TraceError):
+            found.value  # noqa: B018
+        if kind != "branch that does not run":
+            assert found["inside"] == (["1", "2"] if kind == "loop" else "1")
+
+
+def test_names_may_repeat_before_within_and_after_blocks() -> None:
+    @rt.program
+    def called(s: rt.State) -> None:
+        s += "c"
+        s += rt.gen("own", max_tokens=2)
+
+    @rt.program
+    def program(s: rt.State) -> str:
+        s += "x"
+        called(s)
+        s += rt.gen("name", max_tokens=2)
+
+        def body(b: rt.State) -> None:
+            b += rt.gen("name", max_tokens=2)
+            called(b)
+            b += rt.gen("name", max_tokens=2)
+
+        rt.repeat(body, until=lambda b: b["name"] == "5", at_most=3)
+        rt.switch(s.text(), {"no": rt.gen("name", max_tokens=3)}, default=rt.gen("name", max_tokens=2))
+        s += rt.gen("name", max_tokens=2)
+        return s["name"]
+
+    with ScriptedRuntime({"name": list("1234567"), "own": list("abc")}) as runtime:
+        result = program.run(runtime=runtime)
+        runtime.assert_all_used()
+    copies = [result, pickle.loads(pickle.dumps(result))]
+    for each in copies:
+        assert each.value == "7"
+        assert each.text() == "xca12cb34cc567"
+        assert each.all("name") == list("1234567")
+        assert each["name"] == ["7", "3", "5", "6"]  # the last one of each place
+        assert each.all("called.own") == ["a", "b", "c"]

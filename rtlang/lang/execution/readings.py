@@ -124,8 +124,7 @@ class RunReadings:
         return without_cancelled(variable, found) if which == "value" and self._recording.has_decisions else found
 
     def read_all(self, name: str) -> list[Any]:
-        earlier = self._state.replaced.get(name, ())
-        return [*(deep_real(view(each, "value", name)) for each in earlier), self.read(name, "value")]
+        return [self._read(each, name, "value") for each in self._all_of(name)]
 
     def whole_text(self) -> str:
         texts: list[str] = []
@@ -220,11 +219,12 @@ class RunReadings:
             parts = tuple(text_of(part.node_id, part.choice) if isinstance(part, Ref) else part for part in kept)
             nodes[node_id] = SavedNode(parent_of(node), parts, is_whole)
             node_id = parent_of(node)
-        replaced = {
-            name: [_saved(partial(view, each, "value", name)) for each in earlier]
-            for name, earlier in self._state.replaced.items()
-        }
-        return SavedState(self.names, readings, replaced, head, forks)
+        all_values = {}
+        for name in self.names:
+            found = self._all_of(name)
+            if len(found) != 1 or found[0] is not variables[name]:
+                all_values[name] = [_saved(partial(self._read, each, name, "value")) for each in found]
+        return SavedState(self.names, readings, all_values, head, forks)
 
     def _parts(self) -> list[Part]:
         return self._known(self._state.sequence.parts(None))[0]
@@ -245,6 +245,11 @@ class RunReadings:
         if name not in found:
             raise _unknown(name, self.names)
         return found[name]
+
+    def _all_of(self, name: str) -> list[Variable]:
+        """The variables of all generations with this name, in order."""
+        last = self._variable(name)
+        return [*self._state.replaced.get(name, ()), last]
 
     def _generations(self) -> list[Variable]:
         return self._state.generated
@@ -286,6 +291,16 @@ class WholeRunReadings(RunReadings):
         if not found:
             raise _unknown(name, self.names)
         return found[0] if len(found) == 1 else found
+
+    def _all_of(self, name: str) -> list[Variable]:
+        is_of_nodes = name not in self._state.variables or self._is_inside(name)
+        if not is_of_nodes:
+            return super()._all_of(name)
+        found = [self._of_node(node) for node in self._run_nodes() if name_of(node) == name]
+        return found or [self._variable(name)]
+
+    def _is_inside(self, name: str) -> bool:
+        return any(name_of(node) == name for node in self._recording.nodes.inner.values())
 
     def _last_by_place(self, name: str) -> dict[str | int, Variable]:
         """The nodes called `name`; of those that repeat the name in one place, such as a loop of a fork, the last one."""
@@ -345,7 +360,7 @@ class SavedState:
 
     names: tuple[str, ...]
     readings: dict[tuple[str | int, Reading], Any]
-    replaced: dict[str, list[Any]]
+    all_values: dict[str, list[Any]]
     head: int | None
     forks: tuple[tuple[int, ...], ...]
     sequence: History | None = None
@@ -383,7 +398,9 @@ class SavedReadings:
         return _restored(readings[key, which])
 
     def read_all(self, name: str) -> list[Any]:
-        return [*map(_restored, self.states[self.number].replaced.get(name, ())), self.read(name, "value")]
+        last = self.read(name, "value")
+        found = self.states[self.number].all_values.get(name)
+        return [last] if found is None else [_restored(each) for each in found]
 
     def history(self) -> History:
         found = self.states[self.number].sequence

@@ -14,7 +14,7 @@ from rtlang.contract.runs.known_finder import Base
 from rtlang.lang.execution.node_view import NodeView, Origin, RunNodes
 from rtlang.lang.execution.readings import StateReadings, WholeRunReadings
 from rtlang.lang.lazy_values.static_types import AnyValue, R_co
-from rtlang.lang.program_state.forcing import deep_real
+from rtlang.lang.program_state.forcing import returned_value
 from rtlang.lang.program_state.history import History
 from rtlang.lang.program_state.state_record import StateRecord
 from rtlang.lang.program_state.variables import Reading
@@ -147,7 +147,7 @@ class Result(StateResult, Generic[R_co]):
         if error is None:
             error = session.recording.outcomes.first_error()
         try:
-            self._value = deep_real(returned)
+            self._value = returned_value(returned, session.recording.nodes.is_any_inside)
         except Exception as value_error:  # of a generation, or of an operation on its value
             self._value_error = value_error
         error = error or self._value_error

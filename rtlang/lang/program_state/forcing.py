@@ -74,6 +74,22 @@ def deep_real(item: Any) -> Any:
     return _real(item, 0)
 
 
+def returned_value(item: Any, is_inside: Callable[[Iterable[int]], bool]) -> Any:
+    """What a program has returned, with actual values. `is_inside` tells whether nodes are inside of branches and loops.
+
+    Raises:
+        TraceError: as `deep_real`; also, it has values of generations inside a branch or loop, of which there may be none or many.
+        RtlangError: the error of a failed generation.
+    """
+    inside = [each for each in _lazy_in(item) if is_inside(each._rt_needs)]
+    if inside:
+        raise TraceError(
+            f"the program returns {_named(inside)}, generated inside a branch or loop of the graph; return it from the branch, and use the "
+            "value of rt.switch or rt.repeat, or read the result of the run"
+        )
+    return deep_real(item)
+
+
 def _real(item: Any, depth: int) -> Any:
     if isinstance(item, Value):
         return _real(item._rt_real("the end of the program"), depth)

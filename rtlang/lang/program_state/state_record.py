@@ -81,7 +81,10 @@ class StateRecord:
         self.forks: list[list[StateRecord]] = []
         self.is_joined = False
         self._calls: set[str] = set()
-        self._of_blocks: set[str] = set()  # variables of branches and loops
+        self._last_of_block: tuple[int, Variable] = (
+            -1,
+            None,
+        )  # after so many generations, the last one of a branch or loop
         self._last_emission: int | None = None
 
     # Recording
@@ -342,14 +345,18 @@ class StateRecord:
         return found
 
     def end_block(self, block: StateRecord) -> None:
-        """Define the variables of a branch or loop; several branches may define the same."""
+        """Define the variables of a branch or loop; several branches, and earlier generations, may have the same names."""
         for key, variable in block.variables.items():
-            if key in self.variables and key not in self._of_blocks:
-                raise TraceError(
-                    f"name {key!r} already exists in this state; use another name in the branch", user_location()
-                )
-            self._of_blocks.add(key)
+            earlier = self.variables.get(key)
+            known = [*([] if earlier is None else [earlier]), *block.replaced.get(key, ())]
+            if known:
+                self.replaced.setdefault(key, []).extend(known)
             self.define(key, variable)
+        last = block.last
+        state: StateRecord | None = self
+        while state is not None and state.generated is self.generated and last is not block.last_before:
+            state._last_of_block = len(self.generated), last
+            state = state.caller
 
     def callee(self, name: str, *, on_same_sequence: bool) -> StateRecord:
         """The state of a program called `name`; its variables appear in this state as `name.variable`.
@@ -427,6 +434,8 @@ class StateRecord:
     @property
     def last(self) -> Variable:
         """The last generation of the sequence, named or not; None if there is none."""
+        if self._last_of_block[0] == len(self.generated):
+            return self._last_of_block[1]
         return self.generated[-1] if self.generated else self.last_before
 
     def check_growing(self) -> None:
