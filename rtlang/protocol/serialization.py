@@ -51,9 +51,19 @@ class Encoding(Enum):
         return self is Encoding.JSON
 
     def pack(self, message: Any) -> bytes:
-        """Encode one map, or a part of one. Lone surrogates, which UTF-8 cannot represent, are replaced by question marks."""
+        """Encode one map, or a part of one. Lone surrogates, which UTF-8 cannot represent, are replaced by question marks.
+
+        Raises:
+            ProtocolError: a constant of a graph has an integer of more than 64 bits.
+        """
         if self is Encoding.MSGPACK:
-            return bytes(msgpack.packb(message, unicode_errors="replace"))
+            try:
+                return bytes(msgpack.packb(message, unicode_errors="replace"))
+            except OverflowError:
+                raise ProtocolError(
+                    "an argument of rt.call() or another constant of the program is an integer of more than 64 bits, which cannot be "
+                    "sent to a server; pass it as text"
+                ) from None
         return _JSON.encode(message).encode(errors="replace")
 
     def combine(self, packed: Sequence[bytes]) -> bytes:

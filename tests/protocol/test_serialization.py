@@ -44,6 +44,11 @@ def test_array_headers_are_those_of_msgpack(length: int) -> None:
     assert Encoding.MSGPACK.combine([Encoding.MSGPACK.pack({})] * length) == expected
 
 
+def test_integers_that_do_not_fit_are_an_error_that_says_what_to_write() -> None:
+    with pytest.raises(ProtocolError, match="more than 64 bits, .*pass it as text"):
+        Encoding.MSGPACK.pack({"args": [1 << 64]})
+
+
 @pytest.mark.parametrize("encoding", Encoding)
 def test_one_map_alone_is_not_wrapped(encoding: Encoding) -> None:
     packed = encoding.pack({"t": "pong"})
