@@ -45,7 +45,7 @@ def test_array_headers_are_those_of_msgpack(length: int) -> None:
 
 
 def test_integers_that_do_not_fit_are_an_error_that_says_what_to_write() -> None:
-    with pytest.raises(ProtocolError, match="more than 64 bits, .*pass it as text"):
+    with pytest.raises(ProtocolError, match=r"more than 64 bits, .*pass it as text"):
         Encoding.MSGPACK.pack({"args": [1 << 64]})
 
 
