@@ -52,7 +52,7 @@ LEVELS: dict[str, list[str]] = {
     "rtlang.contract": [
         "errors growing_json version",
         "accounts field_names params process",
-        "config events",
+        "config events sampling_keywords",
         "graph runtime_settings step",
         "pictures runs",
         "graph_running",

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from rtlang.contract.errors import TraceError
@@ -45,8 +44,7 @@ class ProgramRun:
             driving: further arguments of `Session`.
         """
         self._origin = origin
-        run = replace(options.run, identity=body.identity)
-        self.session = Session(target, replace(options, run=run), is_async=body.is_async, **driving)
+        self.session = Session(target, options, is_async=body.is_async, identity=body.identity, **driving)
         self.error: BaseException | None = None
         self._body, self._state = body, StateRecord(self.session.recording)
         self._returned: Any = None

@@ -10,23 +10,22 @@ from __future__ import annotations
 import enum
 import inspect
 import json
-import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Unpack
 
 from rtlang.contract.errors import ParameterError, TraceError
 from rtlang.contract.graph.host_calls import to_plain
 from rtlang.contract.graph.template_options import TemplateOptions
 from rtlang.contract.params import (
     MAX_MAX_TOKENS,
-    LogitsProcessor,
     SamplingParams,
     SelectMethod,
     normalized_option,
     sampling_params,
 )
 from rtlang.contract.request_graph import ROLES, RoleStart, TokenIds
+from rtlang.contract.sampling_keywords import SAMPLING_KEYWORDS, SamplingKeywords
 from rtlang.contract.service.generation import token_ids_part
 from rtlang.lang.lazy_values import operations
 from rtlang.lang.lazy_values.values import Value, derived, lazy_form, real, user_location
@@ -218,8 +217,15 @@ def content_of(pieces: Iterable[object], where: Callable[[int], str]) -> tuple[E
     """
     content: list[Expr] = []
     for number, piece in enumerate(pieces, 1):
-        if type(piece) is str and content and type(before := content[-1]) is Pieces:
-            content[-1] = Pieces((*before.pieces, piece))
+        kind = type(piece)
+        if kind is str or kind is Value:
+            if content and type(before := content[-1]) is Pieces:
+                content[-1] = Pieces((*before.pieces, piece))  # type: ignore[arg-type]
+            else:
+                content.append(Pieces((piece,)))  # type: ignore[arg-type]
+            continue
+        if kind is Gen:
+            content.append(piece)  # type: ignore[arg-type]
             continue
         for expr in items_of(as_expr(piece, where(number))):
             if isinstance(expr, Pieces) and content and isinstance(content[-1], Pieces):
@@ -384,48 +390,8 @@ def gen(
     keep: Keep = "last",
     on_repair: Turn = None,
     params: SamplingParams | None = None,
-    min_tokens: int | None = None,
-    stop: str | Iterable[str] | None = None,
-    stop_token_ids: Iterable[int] | None = None,
-    stop_regex: str | re.Pattern[str] | Iterable[str | re.Pattern[str]] | None = None,
-    temperature: float | None = None,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    min_p: float | None = None,
-    presence_penalty: float | None = None,
-    frequency_penalty: float | None = None,
-    repetition_penalty: float | None = None,
-    bad_words: str | Iterable[str] | None = None,
-    allowed_token_ids: Iterable[int] | None = None,
-    no_repeat_ngram_size: int | None = None,
-    typical_p: float | None = None,
-    top_n_sigma: float | None = None,
-    xtc_probability: float | None = None,
-    xtc_threshold: float | None = None,
-    dry_multiplier: float | None = None,
-    dry_base: float | None = None,
-    dry_allowed_length: int | None = None,
-    dry_sequence_breakers: str | Iterable[str] | None = None,
-    dry_range: int | None = None,
-    mirostat: int | None = None,
-    mirostat_tau: float | None = None,
-    mirostat_eta: float | None = None,
-    dynatemp_range: float | None = None,
-    dynatemp_exponent: float | None = None,
-    logit_bias: Mapping[int, float] | Iterable[tuple[int, float]] | None = None,
-    seed: int | None = None,
     n: int | None = None,
-    logprobs: int | None = None,
-    prompt_logprobs: int | None = None,
-    ignore_eos: bool | None = None,
-    include_stop_str_in_output: bool | None = None,
-    truncate_prompt_tokens: int | None = None,
-    logits_processors: Iterable[LogitsProcessor] | None = None,
-    priority: int | None = None,
-    deadline_s: float | None = None,
-    max_retries: int | None = None,
-    token_healing: bool | None = None,
-    distortion: bool | None = None,
+    **options: Unpack[SamplingKeywords],
 ) -> Expr:
     """Generate text and store it as variable `name`, if given.
 
@@ -454,51 +420,10 @@ def gen(
         ParameterError: the output type or an option is invalid; names it, the generation and the line.
         TraceError: the name is not a non-empty string.
     """
-    options: dict[str, Any] = {
-        "max_tokens": max_tokens,
-        "min_tokens": min_tokens,
-        "stop": stop,
-        "stop_token_ids": stop_token_ids,
-        "stop_regex": stop_regex,
-        "temperature": temperature,
-        "top_k": top_k,
-        "top_p": top_p,
-        "min_p": min_p,
-        "presence_penalty": presence_penalty,
-        "frequency_penalty": frequency_penalty,
-        "repetition_penalty": repetition_penalty,
-        "bad_words": bad_words,
-        "allowed_token_ids": allowed_token_ids,
-        "no_repeat_ngram_size": no_repeat_ngram_size,
-        "typical_p": typical_p,
-        "top_n_sigma": top_n_sigma,
-        "xtc_probability": xtc_probability,
-        "xtc_threshold": xtc_threshold,
-        "dry_multiplier": dry_multiplier,
-        "dry_base": dry_base,
-        "dry_allowed_length": dry_allowed_length,
-        "dry_sequence_breakers": dry_sequence_breakers,
-        "dry_range": dry_range,
-        "mirostat": mirostat,
-        "mirostat_tau": mirostat_tau,
-        "mirostat_eta": mirostat_eta,
-        "dynatemp_range": dynatemp_range,
-        "dynatemp_exponent": dynatemp_exponent,
-        "logit_bias": logit_bias,
-        "seed": seed,
-        "n": n,
-        "logprobs": logprobs,
-        "prompt_logprobs": prompt_logprobs,
-        "ignore_eos": ignore_eos,
-        "include_stop_str_in_output": include_stop_str_in_output,
-        "truncate_prompt_tokens": truncate_prompt_tokens,
-        "logits_processors": logits_processors,
-        "priority": priority,
-        "deadline_s": deadline_s,
-        "max_retries": max_retries,
-        "token_healing": token_healing,
-        "distortion": distortion,
-    }
+    if not SAMPLING_KEYWORDS.issuperset(options):
+        unknown = next(each for each in options if each not in SAMPLING_KEYWORDS)
+        raise TypeError(f"gen() got an unexpected keyword argument {unknown!r}")
+    chosen: dict[str, Any] = {"max_tokens": max_tokens, "n": n, **options}
     with OptionsOf(name):
         if params is not None and not isinstance(params, SamplingParams):
             raise ParameterError("params", params, "expected rt.Sampling(...)")
@@ -509,14 +434,31 @@ def gen(
         if tools is not None:
             type = _tool_calls(tools, tool_choice, parallel, type, has_reasoned=bool(reasoning))
         kind = output_type(type=type, schema=schema, regex=regex, choices=_real_items(choices), grammar=grammar)
-        given = {key: normalized_option(key, value) for key, value in options.items() if value is not None}
+        given = {key: normalized_option(key, value) for key, value in chosen.items() if value is not None}
         if given:
             # Errors name the option here. What must agree with the run's max_tokens and temperature is checked later.
             sampling_params({"max_tokens": MAX_MAX_TOKENS, "temperature": 1.0, **given})
-        checks = checks_of(kind, check, repair, keep, on_repair)
+        has_checks = check is not None or repair != 0 or keep != "last" or on_repair is not None
+        checks = checks_of(kind, check, repair, keep, on_repair) if has_checks else None
     made = Gen(_name(name, "gen"), kind, params, given, reasoning, checks)
     check_kept(made, described)
     return made
+
+
+def _with_keywords(function: Any) -> None:
+    """Show the sampling options in the signature of `gen`."""
+    found = inspect.signature(function)
+    *own, _ = found.parameters.values()
+    options = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=getattr(kind, "__forward_arg__", kind)
+        )
+        for name, kind in SamplingKeywords.__annotations__.items()
+    ]
+    function.__signature__ = found.replace(parameters=[*own, *options])
+
+
+_with_keywords(gen)
 
 
 def _tool_calls(tools: Any, tool_choice: Any, parallel: Any, type: Any, *, has_reasoned: bool) -> OutputType:

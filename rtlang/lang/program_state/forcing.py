@@ -102,15 +102,13 @@ def _real(item: Any, depth: int) -> Any:
 
 def _lazy_in(item: Any) -> list[Value]:
     found: list[Value] = []
-
-    def search(item: Any, depth: int) -> None:
-        if isinstance(item, Value):
-            found.append(item)
-        elif (parts := _parts(item, depth)) is not None:
-            for each in parts.items:
-                search(each, depth + 1)
-
-    search(item, 0)
+    todo = [(item, 0)]
+    while todo:  # no recursive closure: it would keep the values alive until the next collection
+        each, depth = todo.pop()
+        if isinstance(each, Value):
+            found.append(each)
+        elif (parts := _parts(each, depth)) is not None:
+            todo.extend((inner, depth + 1) for inner in reversed(parts.items))
     return found
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, Unpack, overload
 
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.params import LogitsProcessor, SamplingParams, SelectMethod
+from rtlang.contract.params import SamplingParams, SelectMethod
+from rtlang.contract.sampling_keywords import SamplingKeywords
 from rtlang.lang.lazy_values.static_types import AnyValue
 from rtlang.lang.output_types.checks import Check, Keep, Turn
 from rtlang.lang.output_types.tool_calls import ToolCall, ToolReply
@@ -30,7 +31,7 @@ Form = OutputType | Callable[..., Any]
 """An output type that only the run knows the values of, or a function whose arguments are generated."""
 
 
-class GenOptions(TypedDict, total=False):
+class GenOptions(SamplingKeywords, total=False):
     """The keywords of `rt.gen` that do not change the type of the value."""
 
     max_tokens: int | None
@@ -40,47 +41,6 @@ class GenOptions(TypedDict, total=False):
     keep: Keep
     on_repair: Turn
     params: SamplingParams | None
-    min_tokens: int | None
-    stop: str | Iterable[str] | None
-    stop_token_ids: Iterable[int] | None
-    stop_regex: str | re.Pattern[str] | Iterable[str | re.Pattern[str]] | None
-    temperature: float | None
-    top_k: int | None
-    top_p: float | None
-    min_p: float | None
-    presence_penalty: float | None
-    frequency_penalty: float | None
-    repetition_penalty: float | None
-    bad_words: str | Iterable[str] | None
-    allowed_token_ids: Iterable[int] | None
-    no_repeat_ngram_size: int | None
-    typical_p: float | None
-    top_n_sigma: float | None
-    xtc_probability: float | None
-    xtc_threshold: float | None
-    dry_multiplier: float | None
-    dry_base: float | None
-    dry_allowed_length: int | None
-    dry_sequence_breakers: str | Iterable[str] | None
-    dry_range: int | None
-    mirostat: int | None
-    mirostat_tau: float | None
-    mirostat_eta: float | None
-    dynatemp_range: float | None
-    dynatemp_exponent: float | None
-    logit_bias: Mapping[int, float] | Iterable[tuple[int, float]] | None
-    seed: int | None
-    logprobs: int | None
-    prompt_logprobs: int | None
-    ignore_eos: bool | None
-    include_stop_str_in_output: bool | None
-    truncate_prompt_tokens: int | None
-    logits_processors: Iterable[LogitsProcessor] | None
-    priority: int | None
-    deadline_s: float | None
-    max_retries: int | None
-    token_healing: bool | None
-    distortion: bool | None
 
 
 Name = str | None

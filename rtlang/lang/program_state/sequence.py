@@ -11,7 +11,6 @@ have been submitted as one with what followed, so they are recorded again after 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from rtlang.compiler.context import Pieces
 from rtlang.contract.errors import TraceError
@@ -19,14 +18,8 @@ from rtlang.contract.request_graph import Node, Part, RoleEnd, RoleStart, Text, 
 from rtlang.lang.lazy_values.values import user_location
 from rtlang.lang.recordings.recording import Recording
 
-
-class _Step(NamedTuple):
-    """A step that has ended: the ids of its nodes, the node before it, and the step before it."""
-
-    first_id: int
-    last_id: int
-    before: int | None
-    earlier: _Step | None
+_Step = tuple[int, int, int | None, "_Step | None"]
+"""A step that has ended: the first and the last id of its nodes, the node before it, and the step before it."""
 
 
 class NodeSequence:
@@ -146,9 +139,9 @@ class NodeSequence:
     def end_step(self, first_id: int, before: int | None) -> None:
         """Note that a step has ended which began after the node `before`, when `first_id` was the next id."""
         step = self._step
-        while step is not None and step.first_id >= first_id:  # steps within it
-            step = step.earlier
-        self._step = _Step(first_id, self._recording.nodes.free_id - 1, before, step)
+        while step is not None and step[0] >= first_id:  # steps within it
+            step = step[3]
+        self._step = (first_id, self._recording.nodes.free_id - 1, before, step)
 
     def go_back_to(self, node_id: int | None) -> None:
         """Give up what was appended after a node of the sequence."""
@@ -201,10 +194,10 @@ class NodeSequence:
     def _before(self, failed: int) -> int | None:
         """The node before the step of a failed one."""
         step = self._step
-        while step is not None and failed < step.first_id:
-            step = step.earlier
-        if step is not None and failed <= step.last_id:
-            return self.current(step.before)
+        while step is not None and failed < step[0]:
+            step = step[3]
+        if step is not None and failed <= step[1]:
+            return self.current(step[2])
         return parent_of(self._recording.nodes.outer[failed])
 
     def _restart(self, end: int | None) -> None:

@@ -61,6 +61,7 @@ class Session:
     Args:
         options: of the run; its runtime and on_error are not used here. Its deadline counts from now.
         is_async: whether the body is a coroutine.
+        identity: see `RunOptions`.
         share_of: for a batch, the share of its runs that contain a piece of text whose order is free.
         on_event: called with every event of the graph, on the runtime's thread.
         on_end: called once when `final` is set, from any thread.
@@ -76,6 +77,7 @@ class Session:
         options: ProgramOptions = DEFAULT_PROGRAM_OPTIONS,
         *,
         is_async: bool = False,
+        identity: Callable[[], str] | None = None,
         share_of: ShareOf | None = None,
         on_event: Callable[[Event], None] | None = None,
         on_end: Callable[[], None] | None = None,
@@ -83,7 +85,8 @@ class Session:
         on_overload: Callable[[OverloadError], bool] | None = None,
         on_emission: Callable[[int, Any], None] | None = None,
     ) -> None:
-        self._options = options.run.begun(time.monotonic())
+        begun_at = time.monotonic() if options.run.begun_at is None else options.run.begun_at
+        self._options = options.run.with_valid(begun_at=begun_at, identity=identity)
         self._options.check_abilities(abilities_of(target))
         self.target = target
         self.is_async = is_async
@@ -325,7 +328,7 @@ class Session:
                     if is_last:
                         self._run.close()
                 elif graph.nodes:
-                    options = replace(self._options, is_open=not is_last, known=known)
+                    options = self._options.with_valid(is_open=not is_last, known=known)
                     self._run = self.target.submit(graph, self._listen, options=options)
                 elif is_last:
                     self._end(GraphFinished(0, {}, Usage()))
