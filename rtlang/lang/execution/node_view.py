@@ -188,7 +188,8 @@ class NodeView(Generic[_Result]):
         options = replace(origin.options, base=base)
         return origin, options if runtime is None else replace(options, runtime=runtime)
 
-    def _edit(self, text: str | None, value: Any) -> Edit:
+    def _edit(self, text: str | None, value: Any) -> Edit | None:
+        """The edit; None if the node has this outcome already."""
         node, links = self._node, self._nodes.links
         control = links.control_of(self._node_id)
         outer = self._node_id if control is None else control
@@ -203,7 +204,16 @@ class NodeView(Generic[_Result]):
             end = _finished(self._node_id, (), checked_answer(to_plain(value)))
         else:
             end = self._with_text(self._new_text(node, text, value), node)
+        if self.error is None and self._is_as(end):
+            return None
         return Edit(path, self._node_id - outer, KnownOutcome(end))
+
+    def _is_as(self, end: NodeFinished) -> bool:
+        source = self._nodes.source
+        assert isinstance(source, RunReadings), "it has an origin"
+        now = source.finished(self._node_id)
+        texts, wanted = ([each.text for each in found.completions] for found in (now, end))
+        return texts == wanted and json.dumps(now.value) == json.dumps(end.value)
 
     def _new_text(self, node: Generate | Select, text: str | None, value: Any) -> str:
         name = "value" if text is None else "text"
@@ -257,17 +267,17 @@ class NodeView(Generic[_Result]):
 
 @dataclass(frozen=True, slots=True)
 class EditedRun:
-    """A finished run with one outcome changed, for another run to take over."""
+    """A finished run with at most one outcome changed, for another run to take over."""
 
     source: StateReadings
-    edit: Edit
+    edit: Edit | None
 
     @property
     def _rt_model(self) -> str | None:
         return self.source.model
 
     def _rt_base(self) -> Base:
-        return Base(self.source.known_outcomes(), (self.edit,))
+        return Base(self.source.known_outcomes(), () if self.edit is None else (self.edit,))
 
 
 def _finished(node_id: int, completions: tuple[Completion, ...], value: Any) -> NodeFinished:

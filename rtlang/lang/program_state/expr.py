@@ -427,6 +427,8 @@ def gen(
     with OptionsOf(name):
         if params is not None and not isinstance(params, SamplingParams):
             raise ParameterError("params", params, "expected rt.Sampling(...)")
+        if callable(max_tokens) or hasattr(max_tokens, "__args__"):
+            raise ParameterError("max_tokens", max_tokens, "expected a number of tokens; write type= for a type")
         if not isinstance(reasoning, int) or (not isinstance(reasoning, bool) and not 1 <= reasoning <= MAX_MAX_TOKENS):
             raise ParameterError("reasoning", reasoning, f"expected True, False or 1 to {MAX_MAX_TOKENS} tokens")
         if tools is None and (tool_choice is not None or parallel is not None):

@@ -133,6 +133,20 @@ def test_calls_run_again_only_behind_an_edit(scripted: ScriptedRuntime) -> None:
     assert {request.name for request in scripted.requests[before:]} == {"tip", "sure", "end", "best"}
 
 
+@pytest.mark.parametrize("is_edited", [False, True])
+def test_an_edit_that_changes_nothing_calls_nothing(is_edited: bool, scripted: ScriptedRuntime) -> None:
+    result = agent.run("why", runtime=scripted)
+    if is_edited:
+        result = result.at("plan").edit(text="other")
+    calls.clear()
+    same = result.at("plan").edit(text=result["plan"])
+    same = same.at("search()").edit(value=same.at("search()").value)
+    same = same.at("end[1]").edit(text=same["end"][1])
+    assert (calls, same.usage.completion_tokens) == ([], 0)
+    assert [same.at(path).text for path in PATHS] == [result.at(path).text for path in PATHS]
+    assert not rt.diff(result, same).of("changed")
+
+
 def test_an_edit_of_an_edited_result_keeps_the_first(scripted: ScriptedRuntime) -> None:
     first = agent.run("why", runtime=scripted).at("fork[0]/tip").edit(text="one")
     second = first.at("fork[1]/tip").edit(text="two")
@@ -242,7 +256,7 @@ def test_with_a_seed_what_is_computed_again_has_the_noise_of_its_path(runtime: r
         s += "go " + rt.gen("a", 4, temperature=1.0) + "x" + rt.gen("b", 8, temperature=1.0)
 
     first = two.run(runtime=runtime, seed=5)
-    edited = first.at("a").edit(text=first.text("a"))
+    edited = first.at("a").edit(text="other").at("a").edit(text=first.text("a"))
     assert edited.text("b") == first.text("b")
     assert edited.usage.completion_tokens > 0
 

@@ -214,6 +214,8 @@ def test_options_become_sampling_params(options: dict[str, Any], expected: dict[
     [
         ({"max_tokens": -1}, "max_tokens"),
         ({"max_tokens": "5"}, "max_tokens"),
+        ({"max_tokens": int}, "max_tokens"),
+        ({"max_tokens": int | None}, "max_tokens"),
         ({"temperature": -1}, "temperature"),
         ({"temperature": float("nan")}, "temperature"),
         ({"top_p": 0}, "top_p"),
@@ -237,6 +239,12 @@ def test_a_wrong_option_is_named(options: dict[str, Any], field: str) -> None:
     with pytest.raises(rt.ParameterError) as caught:
         params_of(**options)
     assert caught.value.field == field
+
+
+def test_a_type_in_the_place_of_max_tokens_says_what_to_write() -> None:
+    for given in (int, Shade, list[int], int | None):
+        with pytest.raises(rt.ParameterError, match=r"expected a number of tokens; write type= for a type"):
+            rt.gen("x", given)  # type: ignore[arg-type]
 
 
 def test_a_generation_carries_its_constraint() -> None:
