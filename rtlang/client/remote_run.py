@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from rtlang.contract.errors import RtlangError
+from rtlang.contract.errors import ProtocolError, RtlangError
 from rtlang.contract.events import Event
 from rtlang.contract.graph.host_calls import checked_answer
 from rtlang.contract.params import MAX_CREDIT, check_credit
@@ -23,7 +23,7 @@ from rtlang.protocol.continuation import continuation_to_wire
 from rtlang.protocol.event_codec import Offsets
 from rtlang.protocol.plain_values import value_to_wire
 from rtlang.protocol.run_options import Place, deadline_ms, fields_of
-from rtlang.protocol.serialization import Encoding
+from rtlang.protocol.serialization import Encoding, exact_size
 
 logger = logging.getLogger(__name__)
 
@@ -177,7 +177,13 @@ class RemoteGraphRun:
 
     def resolve(self, node_id: int, value: Any) -> None:
         """Answer a host call; see `rtlang.contract.service.target.GraphRun`."""
-        self._runtime.answer_call(self, node_id, {"t": "resolve", "value": value_to_wire(checked_answer(value))})
+        sent = value_to_wire(checked_answer(value))
+        try:
+            exact_size(sent)
+        except ProtocolError as error:
+            self.reject(node_id, "call", f"expected plain data as its return value: {error.message}")
+            return
+        self._runtime.answer_call(self, node_id, {"t": "resolve", "value": sent})
 
     def reject(self, node_id: int, code: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
         """Let a host call fail; see `rtlang.contract.service.target.GraphRun`."""
@@ -308,7 +314,7 @@ def in_batches(
             first = bisect_left(items, node.node_id, key=_node_of)
             if found := items[first : bisect_right(items, last_id(node), first, key=_node_of)]:
                 own[name] = found  # those of its blocks included
-        size = len(Encoding.MSGPACK.pack(plain)) + (len(Encoding.MSGPACK.pack(own)) if own else 0)
+        size = exact_size(plain) + (len(Encoding.MSGPACK.pack(own)) if own else 0)
         if parts[-1]["nodes"] and limit is not None and num_bytes + size > limit:
             parts.append({"nodes": []})
             num_bytes = 0

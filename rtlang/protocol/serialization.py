@@ -51,19 +51,9 @@ class Encoding(Enum):
         return self is Encoding.JSON
 
     def pack(self, message: Any) -> bytes:
-        """Encode one map, or a part of one. Lone surrogates, which UTF-8 cannot represent, are replaced by question marks.
-
-        Raises:
-            ProtocolError: a constant of a graph has an integer of more than 64 bits.
-        """
+        """Encode one map, or a part of one. Lone surrogates, which UTF-8 cannot represent, are replaced by question marks."""
         if self is Encoding.MSGPACK:
-            try:
-                return bytes(msgpack.packb(message, unicode_errors="replace"))
-            except OverflowError:
-                raise ProtocolError(
-                    "an argument of rt.call() or another constant of the program is an integer of more than 64 bits, which cannot be "
-                    "sent to a server; pass it as text"
-                ) from None
+            return bytes(msgpack.packb(message, unicode_errors="replace"))
         return _JSON.encode(message).encode(errors="replace")
 
     def combine(self, packed: Sequence[bytes]) -> bytes:
@@ -92,6 +82,23 @@ class Encoding(Enum):
 
 def _invalid(reason: str) -> ProtocolError:
     return ProtocolError(f"malformed message: {reason[:200]}", close_code=INVALID_PAYLOAD)
+
+
+def exact_size(part: Any) -> int:
+    """The bytes of a part of a message in MessagePack, if it arrives as it is.
+
+    Raises:
+        ProtocolError: it has a lone surrogate, or an integer of more than 64 bits.
+    """
+    try:
+        return len(msgpack.packb(part))
+    except UnicodeEncodeError as error:
+        shown = ascii(error.object[:40])
+        raise ProtocolError(f"the text {shown} has a lone surrogate and cannot be sent to a server") from None
+    except OverflowError:
+        raise ProtocolError(
+            "an integer of more than 64 bits in an argument of rt.call() or another constant cannot be sent to a server; pass it as text"
+        ) from None
 
 
 def map_header(length: int) -> bytes:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rtlang.contract.errors import ProtocolError
-from rtlang.protocol.serialization import DecodeLimits, Encoding
+from rtlang.protocol.serialization import DecodeLimits, Encoding, exact_size
 
 LIMITS = DecodeLimits()
 scalars = st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 64) - 1) | st.text(max_size=20)
@@ -44,9 +44,12 @@ def test_array_headers_are_those_of_msgpack(length: int) -> None:
     assert Encoding.MSGPACK.combine([Encoding.MSGPACK.pack({})] * length) == expected
 
 
-def test_integers_that_do_not_fit_are_an_error_that_says_what_to_write() -> None:
-    with pytest.raises(ProtocolError, match=r"more than 64 bits, .*pass it as text"):
-        Encoding.MSGPACK.pack({"args": [1 << 64]})
+def test_what_does_not_arrive_as_it_is_has_no_size() -> None:
+    assert exact_size({"args": ["é", -(1 << 63)]}) == len(Encoding.MSGPACK.pack({"args": ["é", -(1 << 63)]}))
+    with pytest.raises(ProtocolError, match=r"more than 64 bits .*pass it as text"):
+        exact_size({"args": [1 << 64]})
+    with pytest.raises(ProtocolError, match=r"the text 'a\\udcff' has a lone surrogate"):
+        exact_size({"args": ["a\udcff"]})
 
 
 @pytest.mark.parametrize("encoding", Encoding)
