@@ -99,6 +99,12 @@ def _check_callable(check: Any) -> None:
     if is_program(check):
         if check.is_async:
             raise ParameterError("check", check, "expected a plain program; one that is async cannot be recorded")
+        try:
+            check.bind(None)
+        except TypeError:
+            raise ParameterError(
+                "check", check, "expected a program of the state and the value: def judge(s, value)"
+            ) from None
         return
     try:
         inspect.signature(check).bind(None)

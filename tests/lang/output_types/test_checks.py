@@ -144,6 +144,7 @@ def test_functions_run_in_groups_between_programs() -> None:
         ({"check": [len, 3]}, "check = 3: expected a function"),
         ({"check": lambda: None}, "expected a function of one argument"),
         ({"check": lambda value, state: None}, "expected a function of one argument"),
+        ({"check": rt.program(lambda s: None)}, "expected a program of the state and the value"),
         ({"check": len, "keep": "all"}, "keep = 'all': allowed only with repair="),
         ({"check": len, "repair": 1, "keep": "none"}, 'keep = \'none\': expected "last" or "all"'),
         ({"check": len, "on_repair": "{message}"}, "on_repair = .*: allowed only with repair="),
