@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -71,6 +72,7 @@ class Journal(DefaultWithin):
         self.runtime: Target | None = None
         self._of = {"program": program, "arguments": arguments}
         self._seed = seed
+        self._lock = threading.Lock()
         self._has_run = False
         self._without_model: ModelFreeRuntime | None = None
         for name, value in self._of.items():
@@ -127,9 +129,20 @@ class Journal(DefaultWithin):
             JournalError: a graph was submitted before; the journal has another model, seed or graph; or it cannot be
                 written.
         """
+        with self._lock:  # rows of a batch come from several threads
+            if self._has_run:
+                raise self._file.error(
+                    "a journal holds one run of one program; use one journal per run, or rt.record for many runs"
+                )
+            self._has_run = True
+        try:
+            return self._submitted(graph, listener, options)
+        except BaseException:
+            self._has_run = False
+            raise
+
+    def _submitted(self, graph: RequestGraph, listener: Listener, options: RunOptions) -> JournaledRun:
         file = self._file
-        if self._has_run:
-            raise file.error("a journal holds one run of one program; use one journal per run")
         options.check_abilities(self.abilities)
         graph.validate()
         target = self._prepared(dict(options.inputs), self._seed if options.seed is None else options.seed)
@@ -151,7 +164,7 @@ class Journal(DefaultWithin):
         except BaseException:
             run.take_back()
             raise
-        self._has_run, self._run = True, run
+        self._run = run
         run.is_submitted.set()
         return run
 

@@ -22,6 +22,7 @@ from rtlang.cassette.journal_file import MAGIC, JournalFile
 from rtlang.cassette.records import decode_records
 from rtlang.contract.errors import JournalError
 from rtlang.serve.server import TokenizerInfo, running_server
+from rtlang.testing import ScriptedRuntime
 from tests.support.servers.serving import serving
 
 PREPARED = multiprocessing.get_context("forkserver")
@@ -282,3 +283,26 @@ def test_a_run_ends_when_its_journal_cannot_be_written(
         assert greeting.run("Hello", 20)["other0"] is not None
     with contextlib.closing(JournalFile(path)) as file:
         assert file.is_finished
+
+
+def test_of_several_rows_at_the_same_time_one_has_the_journal(tmp_path: Path) -> None:
+    @rt.program
+    def row(s: rt.State, number: int) -> Any:
+        s += "x" + rt.gen("a")
+        return rt.call(called.append, number)
+
+    called: list[int] = []
+    for attempt in range(5):
+        path = tmp_path / f"journal{attempt}"
+        rows = [{"number": number} for number in range(8)]
+        with rt.journal(path, ScriptedRuntime()):
+            errors = [result.error for result in row.run_batch(rows)]
+        messages = [str(error) for error in errors if error is not None]
+        assert len(messages) == 7
+        assert all("one run of one program" in message for message in messages)
+        (number,) = (index for index, error in enumerate(errors) if error is None)
+        assert called == [number]
+        with rt.journal(path):
+            assert row.run(number).error is None
+        assert called == [number]
+        called.clear()
