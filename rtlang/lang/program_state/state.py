@@ -226,7 +226,9 @@ class State:
         recording, sequence = self._record.recording, self._record.sequence
         head, text_of = sequence.head, recording.text_of
         parts = sequence.parts(None, settles=False)
-        needs = recording.needs_of([part.node_id for part in parts if isinstance(part, Ref)])
+        refs = [part.node_id for part in parts if isinstance(part, Ref)]
+        # What is inside blocks is of loops that have ended.
+        needs = recording.needs_of([node_id for node_id in refs if not recording.nodes.is_any_inside((node_id,))])
 
         def read() -> list[dict[str, str]]:
             # Not before it is read: texts with a free order settle when they are submitted.

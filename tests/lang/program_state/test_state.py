@@ -583,3 +583,19 @@ def test_the_text_of_a_sequence_with_a_loop_that_has_ended_can_be_read() -> None
 
     with ScriptedRuntime({"y": ["one", "two"]}) as runtime:
         assert body.run(runtime=runtime).value == ("two", "Bonetwo.")
+
+
+def test_messages_with_a_loop_that_has_ended_can_be_returned() -> None:
+    @rt.program
+    def body(s: rt.State) -> Any:
+        def turn(inner: rt.State) -> Any:
+            inner += rt.user("?") + rt.assistant(rt.gen("y"))
+            return inner["y"]
+
+        rt.value(rt.repeat(turn, at_most=2))
+        s += rt.user("!") + rt.assistant(rt.gen("z"))
+        return s.messages()
+
+    with ScriptedRuntime({"y": ["one", "two"], "z": "end"}) as runtime:
+        contents = [each["content"] for each in body.run(runtime=runtime).value]
+    assert contents == ["?", "one", "?", "two", "!", "end"]
