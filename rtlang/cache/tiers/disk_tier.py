@@ -60,6 +60,8 @@ class DiskTier:
         self._own = self._identity.hex()
         self._files: OrderedDict[_Key, int] = OrderedDict()  # sizes, least recently used first
         self._lock = threading.Lock()
+        self._writing = threading.Lock()  # held while a file is written
+        self._is_closed = False
         self._serial = count()
         self._paused_until = 0.0
         self._num_warnings = 0
@@ -86,6 +88,11 @@ class DiskTier:
 
     def put(self, digest: bytes, page: memoryview) -> None:
         """See `CacheTier.put`."""
+        with self._writing:
+            if not self._is_closed:
+                self._put(digest, page)
+
+    def _put(self, digest: bytes, page: memoryview) -> None:
         key = self._own, digest
         if self.has(digest):
             self.touch([digest])
@@ -164,7 +171,9 @@ class DiskTier:
             self._remove(key)
 
     def close(self) -> None:
-        """See `CacheTier.close`."""
+        """See `CacheTier.close`. Nothing is written to the directory afterwards."""
+        with self._writing:
+            self._is_closed = True
 
     def _path(self, key: _Key) -> Path:
         name = key[1].hex()

@@ -159,3 +159,11 @@ def test_after_a_failed_write_the_tier_pauses(
     assert "No space left" in caplog.text
     assert files(tmp_path) == []
     assert tier.stats.num_pages == 0
+
+
+def test_nothing_is_written_after_the_end(tmp_path: Path) -> None:
+    tier = opened(tmp_path)
+    tier.put(DIGESTS[0], memoryview(content(0)))
+    tier.close()
+    tier.put(DIGESTS[1], memoryview(content(1)))
+    assert len(files(tmp_path)) == 1
