@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +24,15 @@ def backend(tiny: sgl.Runtime) -> Iterator[sgl.Runtime]:
     sgl.set_default_backend(tiny)
     yield tiny
     sgl.set_default_backend(None)
+
+
+@pytest.fixture(autouse=True)
+def log_level_stays() -> Iterator[None]:
+    """Undo `log_level` of runtimes, which is that of the process."""
+    logger = logging.getLogger("rtlang")
+    level = logger.level
+    yield
+    logger.setLevel(level)
 
 
 @pytest.fixture(autouse=True)
