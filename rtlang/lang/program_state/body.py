@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from rtlang.contract.errors import TraceError
 from rtlang.lang.lazy_values.identity_tests import check_argument
@@ -45,6 +46,24 @@ def name_of(function: Callable[..., Any]) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
+_signatures: WeakKeyDictionary[Any, inspect.Signature] = WeakKeyDictionary()
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature of a function; read once, because each row of a batch binds its arguments.
+
+    Raises:
+        TypeError, ValueError: as `inspect.signature`.
+    """
+    try:
+        found = _signatures.get(function)
+    except TypeError:  # of an object that is not hashable or has no weak references
+        return inspect.signature(function)
+    if found is None:
+        found = _signatures[function] = inspect.signature(function)
+    return found
+
+
 def is_coroutine_function(function: Callable[..., Any]) -> bool:
     """Whether calling `function` gives a coroutine; also for partial functions and objects with a coroutine `__call__`."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
@@ -61,14 +80,14 @@ def _keyword_names(function: Callable[..., Any]) -> frozenset[str]:
 @functools.lru_cache(maxsize=4096)
 def _cached_names(function: Callable[..., Any]) -> frozenset[str]:
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    found = inspect.signature(function).parameters.values()
+    found = signature_of(function).parameters.values()
     return frozenset(each.name for each in found if each.kind in kinds)
 
 
 def _positional_names(function: Callable[..., Any]) -> tuple[str, ...]:
     """The names of the parameters that can be given by position and by keyword, from the first one on."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return tuple(each.name for each in inspect.signature(function).parameters.values() if each.kind in kinds)
+    return tuple(each.name for each in signature_of(function).parameters.values() if each.kind in kinds)
 
 
 def in_order(value: Any) -> Any:
@@ -136,7 +155,7 @@ class Body:
         """
         both = Body(self.function, (*self.args, *args), {**self.kwargs, **kwargs}, self.receiver)
         try:
-            inspect.signature(self.function).bind_partial(*self.receiver, None, *both.args, **both.kwargs)
+            signature_of(self.function).bind_partial(*self.receiver, None, *both.args, **both.kwargs)
         except TypeError as error:
             raise TypeError(f"{self.name}(): {error}") from None
         return both
@@ -147,9 +166,7 @@ class Body:
         if own.isdisjoint(among):
             return frozenset()
         try:
-            given = inspect.signature(self.function).bind_partial(
-                *self.receiver, None, *self.args, *args, **self.kwargs
-            )
+            given = signature_of(self.function).bind_partial(*self.receiver, None, *self.args, *args, **self.kwargs)
         except TypeError:  # reported when the arguments are bound
             return frozenset()
         return own.intersection(among).difference(given.arguments)
@@ -162,7 +179,7 @@ class Body:
             TraceError: an argument is an input of a graph (`rt.arg`), which has no text in a run.
         """
         try:
-            inspect.signature(self.function).bind(*self.receiver, None, *self.args, **self.kwargs)
+            signature_of(self.function).bind(*self.receiver, None, *self.args, **self.kwargs)
         except TypeError as error:
             raise TypeError(f"{self.name}(): {error}") from None
         for value in (*self.args, *self.kwargs.values()):

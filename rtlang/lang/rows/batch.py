@@ -33,7 +33,7 @@ def run_batch(
             bound.check_complete()
         except TypeError as error:
             raise TypeError(f"inputs[{index}]: {error}") from None
-        runs.add(given, bound)
+        runs.add(given, bound, starts=False)
     runs.end_rows()
     results: list[RowResult | None] = [None] * runs.num_read
     with reporter(progress, body.name) as report:

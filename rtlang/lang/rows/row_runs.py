@@ -48,12 +48,13 @@ ROOM_PART = 16
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row that was read."""
+    """A row that was read; with `is_checked` its arguments are those of the function."""
 
     index: int
     arguments: Mapping[str, Any]
     body: Body
     share_of: ShareOf
+    is_checked: bool
 
 
 class RowRuns:
@@ -112,18 +113,25 @@ class RowRuns:
         """Whether the body is a coroutine function."""
         return self._body.is_async
 
-    def add(self, arguments: Mapping[str, Any], body: Body | None = None) -> None:
-        """Add the next row. `body` has its arguments, if they were checked."""
-        bound = self._body
+    def add(self, arguments: Mapping[str, Any], body: Body | None = None, *, starts: bool = True) -> None:
+        """Add the next row.
+
+        Args:
+            body: has its arguments, if they were checked.
+            starts: whether the row may start now; otherwise `start` is called after the last row.
+        """
+        bound, is_checked = self._body, body is not None
         if body is None:
             body = Body(bound.function, bound.args, {**bound.kwargs, **arguments}, bound.receiver)
         share_of = self._shared.add((body.args, dict(body.kwargs)))
         with self._lock:
             if self._is_stopped:
                 return
-            self._rows.append(Row(self.num_read, arguments, body, share_of))
+            self._rows.append(Row(self.num_read, arguments, body, share_of, is_checked))
             self.num_read += 1
             needs_thread = not self.is_async and self._num_idle == 0 and (self._lacks_thread or self._num_threads == 0)
+        if not starts:
+            return
         if needs_thread:
             self._add_thread()
         self._work.notify_all()
@@ -223,7 +231,8 @@ class RowRuns:
             if found is None:
                 return None
             self.num_taken += 1
-        self._room.notify_all()
+        if self._max_in_flight is not None:
+            self._room.notify_all()
         row, run = found
         return run.row_result(row.index, row.arguments)
 
@@ -315,7 +324,7 @@ class RowRuns:
 
     async def _run_coroutine(self, row: Row, run: ProgramRun) -> None:
         try:
-            if run.check():
+            if row.is_checked or run.check():
                 await run.execute_async()
         finally:
             self._half_end(row.index)
@@ -345,7 +354,7 @@ class RowRuns:
                 row, run = self._next_run()
                 if row is None or run is None:
                     return
-                if run.check():
+                if row.is_checked or run.check():
                     run.execute()
                 self._half_end(row.index)
         except Exception as error:  # the options of the runs do not suit the target
@@ -416,7 +425,7 @@ class RowRuns:
                 return
             self._ended[index] = ended
         self._ends.notify_all()
-        if self._rows or self.is_async:
+        if self.is_async or (self._rows and self._num_idle):
             self._work.notify_all()
 
     # A full queue
