@@ -5,9 +5,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 
+from tests.support.long_tests import sized
 from tests.support.programs.kill_trial import trial
 
-NUM_KILLS = int(os.environ.get("RTLANG_EFFECT_KILLS", "40"))
+NUM_KILLS = int(os.environ.get("RTLANG_EFFECT_KILLS", str(sized(40, usual=15))))
 PREPARED = multiprocessing.get_context("forkserver")
 PREPARED.set_forkserver_preload(["tests.support.programs.kill_trial_warm"])
 
