@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 
-from rtlang.compiler.nodes import changed
 from rtlang.compiler.rewriting import renamed, renamed_block, with_blocks
+from rtlang.contract.graph.frozen_copies import changed
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import (
     Apply,

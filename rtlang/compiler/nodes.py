@@ -1,9 +1,8 @@
-"""Access to nodes that all passes share: copies with changed fields, and estimates of tokens."""
+"""Access to nodes that all passes share: what they are, and estimates of tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
 
 from rtlang.contract.request_graph import (
     Block,
@@ -27,7 +26,6 @@ CHARS_PER_TOKEN = 4
 
 _CONTROL = frozenset((Switch, Repeat))
 _GENERATIONS = frozenset((Generate, Select))
-_NodeT = TypeVar("_NodeT", bound=Any)
 
 
 def flat(nodes: Sequence[Node]) -> Iterable[Node]:
@@ -36,15 +34,6 @@ def flat(nodes: Sequence[Node]) -> Iterable[Node]:
         if type(node) in _CONTROL:
             return all_nodes(nodes)
     return nodes
-
-
-def changed(node: _NodeT, **values: Any) -> _NodeT:
-    """A copy of a frozen node with other values. Cheaper than `dataclasses.replace`; nodes check themselves in `validate` only."""
-    kind = type(node)
-    copy = object.__new__(kind)
-    for name in kind.__slots__:
-        object.__setattr__(copy, name, values[name] if name in values else getattr(node, name))
-    return copy
 
 
 def estimated_tokens(node: Node) -> int:

@@ -12,13 +12,14 @@ from functools import partial
 from rtlang.compiler.context import Context, Savings
 from rtlang.compiler.fold_text import fold_text, is_constant
 from rtlang.compiler.merge import merge
-from rtlang.compiler.nodes import changed, estimated_tokens, generated_tokens, is_generation
+from rtlang.compiler.nodes import estimated_tokens, generated_tokens, is_generation
 from rtlang.compiler.path import Paths, paths
 from rtlang.compiler.prune import ancestors, prune
 from rtlang.compiler.reorder import layout, reorder
 from rtlang.compiler.retain import lifetimes
 from rtlang.compiler.rewriting import with_blocks
 from rtlang.contract.errors import ParameterError
+from rtlang.contract.graph.frozen_copies import changed
 from rtlang.contract.request_graph import Block, Generate, Marks, Node, Repeat, RequestGraph, Switch, Text, all_nodes
 
 PASSES = ("prune", "reorder", "fold", "merge", "retain", "path")

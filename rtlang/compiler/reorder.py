@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 
 from rtlang.compiler.context import Pieces, ShareOf
-from rtlang.compiler.nodes import changed
+from rtlang.contract.graph.frozen_copies import changed
 from rtlang.contract.request_graph import Part, RequestGraph, Text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from rtlang.compiler.nodes import changed
+from rtlang.contract.graph.frozen_copies import changed
 from rtlang.contract.request_graph import (
     Apply,
     Block,

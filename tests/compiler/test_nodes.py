@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rtlang.compiler.nodes import changed, estimated_prompt_tokens, estimated_tokens, generated_tokens
+from rtlang.compiler.nodes import estimated_prompt_tokens, estimated_tokens, generated_tokens
+from rtlang.contract.graph.frozen_copies import changed
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Block, Const, Generate, Marks, Repeat, RequestGraph, Select, Switch, Text
 from tests.support.programs.random_graphs import random_graph

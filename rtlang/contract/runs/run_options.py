@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from rtlang.contract.accounts.request_context import RequestContext
 from rtlang.contract.errors import DeadlineError, GraphError, ParameterError
+from rtlang.contract.graph.frozen_copies import changed
 from rtlang.contract.params import check_credit, check_run_options, seconds_left
 from rtlang.contract.runs.budget import Budget
 from rtlang.contract.runs.known import ContinueFrom, Known
@@ -108,14 +109,7 @@ class RunOptions:
 
     def begun(self, now: float) -> Self:
         """These options with the time at which the run began: `now`, unless it was decided before."""
-        return self if self.begun_at is not None else self.with_valid(begun_at=now)
-
-    def with_valid(self, **values: Any) -> Self:
-        """A copy with other values, which are not checked; cheaper than `dataclasses.replace`."""
-        copy = object.__new__(type(self))
-        for name in self.__slots__:
-            object.__setattr__(copy, name, values[name] if name in values else getattr(self, name))
-        return copy
+        return self if self.begun_at is not None else changed(self, begun_at=now)
 
     def salted(self) -> Self:
         """These options with the salt made part of the principal's namespace, so that all code that uses the namespace obeys the salt."""

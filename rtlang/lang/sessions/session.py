@@ -28,6 +28,7 @@ from rtlang.contract.errors import (
     SpentError,
 )
 from rtlang.contract.events import CallRequested, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
+from rtlang.contract.graph.frozen_copies import changed
 from rtlang.contract.graph.host_calls import answer_call
 from rtlang.contract.params import Usage
 from rtlang.contract.process.call_context import EMIT, CallContext, idempotency_key_of
@@ -86,7 +87,7 @@ class Session:
         on_emission: Callable[[int, Any], None] | None = None,
     ) -> None:
         begun_at = time.monotonic() if options.run.begun_at is None else options.run.begun_at
-        self._options = options.run.with_valid(begun_at=begun_at, identity=identity)
+        self._options = changed(options.run, begun_at=begun_at, identity=identity)
         self._options.check_abilities(abilities_of(target))
         self.target = target
         self.is_async = is_async
@@ -328,7 +329,7 @@ class Session:
                     if is_last:
                         self._run.close()
                 elif graph.nodes:
-                    options = self._options.with_valid(is_open=not is_last, known=known)
+                    options = changed(self._options, is_open=not is_last, known=known)
                     self._run = self.target.submit(graph, self._listen, options=options)
                 elif is_last:
                     self._end(GraphFinished(0, {}, Usage()))
