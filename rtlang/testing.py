@@ -5,16 +5,15 @@ from __future__ import annotations
 import inspect
 import json
 import math
-import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import unquote
 
 from rtlang.contract.errors import InvalidValueError, ParameterError, RequestError, RtlangError
 from rtlang.contract.events import Completion, NodeFinished, Timing, TokenLogprob
 from rtlang.contract.graph.host_calls import to_plain
+from rtlang.contract.graph.node_paths import attempted_name
 from rtlang.contract.graph.value_size import check_plain
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.request_graph import Generate, Select
@@ -151,11 +150,8 @@ class ScriptedRuntime(ModelFreeRuntime):
         """The name of a generation; of an attempt of one with checks, which has none itself, the name in its path."""
         if node.name is not None or node.path is None:
             return node.name
-        found = _ATTEMPT.fullmatch(node.path.rpartition("/")[2])
-        if found is None:
-            return None
-        name = unquote(found[1])
-        return next((each for each in self._answers if _own_name(each) == name), None)
+        name = attempted_name(node.path)
+        return None if name is None else next((each for each in self._answers if _own_name(each) == name), None)
 
     def _outcome(self, request: SeenRequest, *, has_budget: bool) -> NodeFinished | RtlangError:
         node = request.node
@@ -225,9 +221,6 @@ class ScriptedRuntime(ModelFreeRuntime):
                 text, reason, match = text[: node.params.max_tokens], FinishReason.LENGTH, None
         completion = _complete(text, reason, has_logprobs=node.params.logprobs is not None)
         return completion if match is None else replace(completion, stop_match=match)
-
-
-_ATTEMPT = re.compile(r"([^:#\[]+)(?:#\d+)?(?:\[\d+\])?(?::repair\[\d+\])?")
 
 
 def _own_name(name: str | None) -> str | None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from urllib.parse import unquote
 
 MAX_PATH_CHARS = 4_096
 ANY_TURN = "[*]"
@@ -25,6 +26,8 @@ _SPECIAL = re.compile(r"[%/#\[\]:*()~]")
 _DIGEST_BYTES = 12
 _INDEX = re.compile(r"\[[^\]]*\]")
 _ORDINAL = re.compile(r"#\d+")
+_NAME = re.compile(r"^[^#\[:(]+")
+_ATTEMPT = re.compile(r"([^:#\[]+)(?:#\d+)?(?:\[\d+\])?(?::repair\[\d+\])?")
 _TURN = re.compile(r"((?:^|/)repeat(?:#\d+)?)\[\d+\](?=/)")
 
 
@@ -80,6 +83,18 @@ def is_named_by(path: str, asked: str) -> bool:
 def tells_more(path: str) -> bool:
     """Whether a path tells more than the names of the node and of its scopes: a fork, a turn, or which one of several."""
     return "[" in path or "#" in path
+
+
+def without_name(path: str) -> tuple[str, str]:
+    """What is left of a path when the variable is renamed: the place before the name, and what follows the name."""
+    place, slash, last = path.rpartition("/")
+    return place + slash, _NAME.sub("", last)
+
+
+def attempted_name(path: str) -> str | None:
+    """The name, without its scopes, of the generation of which the node is an attempt or a completion; None for other nodes."""
+    found = _ATTEMPT.fullmatch(path.rpartition("/")[2])
+    return None if found is None else unquote(found[1])
 
 
 def mixed_seed(seed: int, place: str | int) -> int:

@@ -12,13 +12,13 @@ without the path, tells which recorded node it was before.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgpack
 
+from rtlang.contract.graph.node_paths import without_name
 from rtlang.contract.graph.nodes import (
     Call,
     Decide,
@@ -34,7 +34,6 @@ from rtlang.contract.graph.nodes import (
 from rtlang.contract.graph.plain_form import nodes_to_plain
 
 KEY_BYTES = 16
-_NAME = re.compile(r"^[^#\[:(]+")
 _UNNEEDED = frozenset(("id", "parent", "name", "marks", "path", "policy"))
 _UNNEEDED_PARAMS = frozenset(("priority", "deadline_s"))
 """Options that no text depends on."""
@@ -120,8 +119,8 @@ class Keys:
         if places:
             path = path_of(node)
             if path is not None:
-                key, (before, slash, last) = digest([made, self._seed]), path.rpartition("/")
-                in_place = digest([key, before + slash, _NAME.sub("", last)])
+                key = digest([made, self._seed])
+                in_place = digest([key, *without_name(path)])
                 self._contents[node.node_id] = Content(path, key, in_place)
             first = places[0] if isinstance(places[0], str) else node.node_id
             made.append([self._seed, [place if isinstance(place, str) else first for place in places]])

@@ -10,6 +10,7 @@ from rtlang.contract.graph.node_paths import (
     ANY_TURN,
     MAX_PATH_CHARS,
     at_turn,
+    attempted_name,
     first_of,
     is_named_by,
     joined,
@@ -18,6 +19,7 @@ from rtlang.contract.graph.node_paths import (
     sequence_of,
     site_of,
     tells_more,
+    without_name,
 )
 
 
@@ -105,3 +107,16 @@ def test_paths_and_places_name_nodes(path: str, asked: str, expected: bool) -> N
 def test_forks_turns_and_ordinals_tell_more_than_names() -> None:
     assert all(map(tells_more, ("fork[0]/x", "x#2", "repeat[*]/x")))
     assert not any(map(tells_more, ("x", "draft/name", "summary/gen", "search()")))
+
+
+def test_a_renamed_variable_leaves_the_rest_of_its_path() -> None:
+    assert without_name("fork[1]/tip#2") == without_name("fork[1]/hint#2") == ("fork[1]/", "#2")
+    assert without_name("tip[1]:thought") == ("", "[1]:thought")
+
+
+def test_attempts_have_the_name_of_their_generation() -> None:
+    for path in ("a", "a#2", "x/a[1]", "x/a#2[1]:repair[1]", "a:repair[2]"):
+        assert attempted_name(path) == "a"
+    assert attempted_name(segment("a/b c")) == "a/b c"
+    assert attempted_name("a:thought") is None
+    assert attempted_name("search()") == "search()"
