@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import inspect
 import os
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Never, Self, Unpack, overload
@@ -24,7 +23,7 @@ from rtlang.lang.execution.stream import Stream
 from rtlang.lang.lazy_values.identity_tests import check_tests
 from rtlang.lang.lazy_values.static_types import P, R_co
 from rtlang.lang.lazy_values.values import user_frame, user_location
-from rtlang.lang.program_state.body import Body, current_state
+from rtlang.lang.program_state.body import Body, current_state, signature_of
 from rtlang.lang.program_state.references import FunctionReference, is_by_value, reference_to
 from rtlang.lang.program_state.state import State, record_of
 from rtlang.lang.program_state.state_record import StateRecord
@@ -241,7 +240,7 @@ class Program(Generic[P, R_co]):
         given = {"params": params, "passes": passes}
         body, own = self._with_own(args, kwargs, given)
         options = self._made(given_options(given, own))
-        inspect.signature(body.function).bind(*body.receiver, None, *body.args, **body.kwargs)
+        signature_of(body.function).bind(*body.receiver, None, *body.args, **body.kwargs)
         recording = Recording(AheadOfTime(body.is_async), options.params, options.run.seed)
         state = State(StateRecord(recording))
         try:

@@ -54,7 +54,7 @@ def history_at(session: Session, node_id: int, choice: int) -> History:
     if node_id not in outer:
         control = next(each for each in outer.values() if blocks_of(each) and each.node_id < node_id <= last_id(each))
         _add_sequence(pieces, session, parent_of(control))
-        _add_control(pieces, session, control, up_to=node_id)
+        _add_control(pieces, session, _submitted(session), control, up_to=node_id)
     elif isinstance(outer[node_id], (Generate, Select)):
         _add_sequence(pieces, session, parent_of(outer[node_id]))
         pieces.add_generated(node_id, choice)
@@ -69,7 +69,7 @@ def history_at(session: Session, node_id: int, choice: int) -> History:
 
 def _add_sequence(pieces: _Pieces, session: Session, head: int | None) -> None:
     """Add the sequence that ends with a node outside of blocks. Raises the error of one that failed."""
-    submitted = {node.node_id: node for node in session.submitted}
+    submitted = _submitted(session)
     sent, tail = _nodes_of(session, submitted, head)
     for node in sent:
         match node:
@@ -77,7 +77,7 @@ def _add_sequence(pieces: _Pieces, session: Session, head: int | None) -> None:
                 pieces.add_text(node.parts)
                 pieces.is_divided = True
             case Switch() | Repeat():
-                _add_control(pieces, session, node)
+                _add_control(pieces, session, submitted, node)
             case _:
                 pieces.add_generated(node.node_id)
     for node in tail:
@@ -85,10 +85,15 @@ def _add_sequence(pieces: _Pieces, session: Session, head: int | None) -> None:
         pieces.is_divided = node.node_id in session.recording.branch_points
 
 
-def _add_control(pieces: _Pieces, session: Session, node: Node, up_to: int | None = None) -> None:
+def _submitted(session: Session) -> dict[int, Node]:
+    return {node.node_id: node for node in session.submitted}
+
+
+def _add_control(
+    pieces: _Pieces, session: Session, submitted: Mapping[int, Node], node: Node, up_to: int | None = None
+) -> None:
     """Add what a branch or loop has added to its sequence, or the part of it that ends with a node."""
     assert isinstance(node, (Switch, Repeat))
-    submitted = {each.node_id: each for each in session.submitted}
     for piece in path_pieces(node, submitted, session.recording.outcomes.finished):
         if len(piece) == 1 and isinstance(piece[0], Ref):  # references in texts are replaced by their texts
             pieces.add_generated(piece[0].node_id)

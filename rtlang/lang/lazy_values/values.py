@@ -92,13 +92,8 @@ def user_frame() -> FrameType | None:
 
 def user_location() -> str:
     """`file:line` of the innermost frame outside this package."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:  # as `user_frame`, without the call: every generation asks
-        module = frame.f_globals.get("__name__", "")
-        if module != "rtlang" and not module.startswith("rtlang."):
-            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-        frame = frame.f_back
-    return "<unknown>:0"
+    frame = user_frame()
+    return "<unknown>:0" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 class Value(AnyValue):

@@ -13,7 +13,7 @@ from typing import Any, Literal, overload
 
 from rtlang.contract.errors import ParameterError, TraceError
 from rtlang.contract.graph.template_options import TemplateOptions
-from rtlang.contract.request_graph import Ref, RoleStart
+from rtlang.contract.request_graph import RoleStart
 from rtlang.lang.lazy_values.identity_tests import check_read
 from rtlang.lang.lazy_values.static_types import AnyValue
 from rtlang.lang.lazy_values.values import Value, real, user_location
@@ -226,9 +226,7 @@ class State:
         recording, sequence = self._record.recording, self._record.sequence
         head, text_of = sequence.head, recording.text_of
         parts = sequence.parts(None, settles=False)
-        refs = [part.node_id for part in parts if isinstance(part, Ref)]
-        # What is inside blocks is of loops that have ended.
-        needs = recording.needs_of([node_id for node_id in refs if not recording.nodes.is_any_inside((node_id,))])
+        needs = recording.needs_of_parts(parts)
 
         def read() -> list[dict[str, str]]:
             # Not before it is read: texts with a free order settle when they are submitted.

@@ -522,11 +522,10 @@ class StateRecord:
             return [part for part in texts if part and not isinstance(part, (RoleStart, RoleEnd))]
 
         now = parts()
-        refs = [part.node_id for part in now if isinstance(part, Ref)]
-        inside = {node_id for node_id in refs if recording.nodes.is_any_inside((node_id,))}  # of loops that have ended
+        inside = recording.nodes.is_any_inside([part.node_id for part in now if isinstance(part, Ref)])
         if not inside and not any(recording.nodes.is_control(part) for part in now):
             return text_value(recording, now, what)
-        needs = recording.needs_of([node_id for node_id in refs if node_id not in inside])
+        needs = recording.needs_of_parts(now)
 
         def read() -> str:  # only then the chosen branches are known
             return "".join(

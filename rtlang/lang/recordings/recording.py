@@ -269,6 +269,11 @@ class Recording:
         """See `Outcomes.plain_value`."""
         return self.outcomes.plain_value(node_id)
 
+    def needs_of_parts(self, parts: Sequence[Part]) -> tuple[int, ...]:
+        """`needs_of` for the parts of a sequence. Those inside blocks are of branches and loops that have ended: nothing waits for them."""
+        refs = [part.node_id for part in parts if isinstance(part, Ref)]
+        return self.needs_of([node_id for node_id in refs if not self.nodes.is_any_inside((node_id,))])
+
     def text_of(self, node_id: int, choice: int) -> str:
         """See `Outcomes.text_of`."""
         return self.outcomes.text_of(node_id, choice)
