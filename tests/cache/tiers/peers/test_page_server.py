@@ -15,6 +15,7 @@ from rtlang.cache.tiers.peers import page_server
 from rtlang.cache.tiers.peers.frames import PeerError
 from rtlang.cache.tiers.peers.handshake import greet
 from tests.support.engine.page_peers import IDENTITY, SECRET, digest_of, fetching, page_of, served, store, stream_to
+from tests.support.waiting import wait_until
 
 
 def test_garbage_ends_a_connection_and_nothing_else() -> None:
@@ -70,6 +71,7 @@ def test_connections_are_bounded_and_strangers_more_tightly(monkeypatch: pytest.
         assert strangers[1].recv(1) == b""
         for each in strangers[1:]:
             each.close()
+        wait_until(lambda: not server._streams)  # a place is free once the thread of its connection has ended
         streams = []
         for _ in range(4):
             streams.append(stream_to(server.address))
