@@ -20,10 +20,12 @@ from torch import Tensor
 
 from rtlang_kernels.contract.attention_plan import AttentionPlan
 from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape, FusedStep, LinearLayer
+from rtlang_kernels.contract.low_bit import LowBitWeight
 from rtlang_kernels.contract.sampler_settings import SamplerSettings
 from rtlang_kernels.reference import attention as reference_attention
 from rtlang_kernels.reference import kv_cache as reference_kv_cache
 from rtlang_kernels.reference import layer_ops as reference_layers
+from rtlang_kernels.reference import low_bit as reference_low_bit
 from rtlang_kernels.reference import sampling as reference_sampling
 
 
@@ -33,8 +35,9 @@ class Backend:
 
     `packed_linear` packs a weight [out, in], a bias or None, and whether the results are gated (silu(first half) * second half); None
     leaves linear layers to torch. `packed_int8_linear` packs an int8 weight, scales [out], a bias, whether gated, and the dtype of inputs,
-    which are quantized as well. `tune` sets what is measured of the packed layers of a model, once they are loaded. `fused_step` is
-    None or covers only supported shapes: see `rtlang_kernels.contract.fused_step`.
+    which are quantized as well. `low_bit_linear` makes a layer of weights in the sense of `contract.low_bit`, whose outputs follow one
+    another, a bias, whether gated, and the dtype of inputs. `tune` sets what is measured of the packed layers of a model, once they are
+    loaded. `fused_step` is None or covers only supported shapes: see `rtlang_kernels.contract.fused_step`.
     """
 
     name: str
@@ -52,6 +55,9 @@ class Backend:
     apply_penalties: Callable[[Tensor, NDArray[np.int64], NDArray[np.int64], float, float, float], None]
     packed_linear: Callable[[Tensor, Tensor | None, bool], LinearLayer] | None = None
     packed_int8_linear: Callable[[Tensor, Tensor, Tensor | None, bool, torch.dtype], LinearLayer] | None = None
+    low_bit_linear: Callable[[Sequence[LowBitWeight], Tensor | None, bool, torch.dtype], LinearLayer] = (
+        reference_low_bit.ReferenceLowBitLinear
+    )
     tune: Callable[[Sequence[LinearLayer]], None] | None = None
     fused_step: Callable[[FusedShape, Sequence[FusedLayer], Tensor], FusedStep] | None = None
 
@@ -96,8 +102,8 @@ def cpu_backend() -> Backend:
         reference_sampling.apply_penalties,
         linear.PackedLinear.pack,
         linear.PackedLinear.pack_int8,
-        linear_tuning.tune,
-        fused_step.CpuFusedStep,
+        tune=linear_tuning.tune,
+        fused_step=fused_step.CpuFusedStep,
     )
 
 

@@ -37,6 +37,7 @@ from rtlang.model.loading.quantized import ADVICE, SCALE_SUFFIX, float_tensor, i
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.weight_parts import part_of
 from rtlang.model.text.tokenizer import Tokenizer
+from rtlang_kernels.contract.low_bit import LowBitWeight
 
 logger = logging.getLogger(__name__)
 
@@ -315,6 +316,10 @@ class SafetensorsSource:
                 self._progress.add(found[0].numel() * self._dtype.itemsize)
         return found
 
+    def low_bit(self, name: str, shape: tuple[int, ...]) -> LowBitWeight | None:
+        """See `WeightSource`."""
+        return None
+
     def tensor(self, name: str, shape: tuple[int, ...]) -> Tensor:
         """See `WeightSource`."""
         reader = self._reader_of.get(name)
@@ -389,6 +394,10 @@ class DummySource:
         return noise.uniform_(-_DUMMY_RANGE, _DUMMY_RANGE, generator=self._generator)
 
     def int8(self, name: str, shape: tuple[int, ...]) -> tuple[Tensor, Tensor] | None:
+        """See `WeightSource`; always None."""
+        return None
+
+    def low_bit(self, name: str, shape: tuple[int, ...]) -> LowBitWeight | None:
         """See `WeightSource`; always None."""
         return None
 

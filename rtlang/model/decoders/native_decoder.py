@@ -31,6 +31,7 @@ from rtlang.model.parallel.summed_linear import SummedLinear, with_shared_scale
 from rtlang.model.parallel.weight_parts import PartSource, part_of
 from rtlang_kernels import ops
 from rtlang_kernels.contract.fused_step import MAX_INT8_INPUTS, FusedLayer, FusedShape, FusedStep
+from rtlang_kernels.contract.low_bit import LowBitWeight
 
 logger = logging.getLogger(__name__)
 
@@ -121,22 +122,26 @@ class NativeDecoder:
         assert config.native is not None
         embedding, head_weight = _ends(config, source)
         norm = own_memory(source.tensor("model.norm.weight", (config.hidden_size,)))
-        head = Linear(head_weight) if group is None or group.is_first else None
+        ends = partial(Linear.of_parts, dtype=dtype, device=norm.device)
+        head = ends([head_weight]) if group is None or group.is_first else None
         if head is not None and head_weight is embedding:
             embed: Callable[[Tensor], Tensor] = head.rows  # one copy serves both ends
-        else:
+        elif isinstance(embedding, Tensor):
             embed = partial(own_memory(embedding).index_select, 0)
+        else:
+            embed = ends([embedding]).rows
         decoder = cls(config, dtype, embed, norm, head)
         del embedding, head_weight
         backend = ops.backend_for(norm.device, dtype)
         has_int8 = backend.packed_int8_linear is not None
         decoder._layers = [
-            _load_layer(config, source, layer, dtype, has_int8, group) for layer in range(config.num_layers)
+            _load_layer(config, source, layer, dtype, norm.device, has_int8, group)
+            for layer in range(config.num_layers)
         ]
         heads = () if head is None else (head,)
         tune_linears((*(linear for layer in decoder._layers for linear in layer.linears), *heads))
         make_fused, shape = None if group is not None else backend.fused_step, _shape(config, dtype)
-        if make_fused is not None and shape.is_supported and decoder._layers and not _has_int8(decoder._layers):
+        if make_fused is not None and shape.is_supported and decoder._layers and not _has_codes(decoder._layers):
             decoder._fused = make_fused(shape, [_packed(layer) for layer in decoder._layers], norm)
         return decoder
 
@@ -179,7 +184,7 @@ class NativeDecoder:
             x = layer.output.add_to(residual, flat_out)
             h = norm(residual, None, layer.post_norm, eps) if x is None else norm(x, residual, layer.post_norm, eps)
             h = layer.gate_up(h)
-            x = layer.down.add_to(residual, h if layer.gate_up.packed is not None else gate(h))
+            x = layer.down.add_to(residual, h if layer.gate_up.is_gated else gate(h))
         if not is_plain:
             residual = residual.index_select(0, batch.logit_indices)
             x = x.index_select(0, batch.logit_indices) if x is not None else None
@@ -240,14 +245,15 @@ def _llama3_frequencies(rope: RopeConfig, frequencies: Tensor) -> Tensor:
     return blend * frequencies + (1.0 - blend) * frequencies / rope.factor
 
 
-def _ends(config: ModelConfig, source: WeightSource) -> tuple[Tensor, Tensor]:
+def _ends(config: ModelConfig, source: WeightSource) -> tuple[Tensor | LowBitWeight, Tensor | LowBitWeight]:
     """The embedding and the head's weight, [vocab_size, hidden_size] each; the same object if they are tied. Tied weights are one tensor
     under either name; two different tensors are not tied, regardless of config.json, as in transformers."""
     names, shape = ("model.embed_tokens.weight", "lm_head.weight"), (config.vocab_size, config.hidden_size)
     present = [name for name in names if not config.tie_word_embeddings or source.has(name)]
-    tensors = [source.tensor(name, shape) for name in present or names[:1]]
+    tensors = [_weight(source, name, shape) for name in present or names[:1]]
     if len(tensors) == 2 and config.tie_word_embeddings:
-        if torch.equal(*tensors):
+        first, second = tensors
+        if isinstance(first, Tensor) and isinstance(second, Tensor) and torch.equal(first, second):
             tensors.pop()
         else:
             logger.warning(
@@ -261,6 +267,7 @@ def _load_layer(
     source: WeightSource,
     layer: int,
     dtype: torch.dtype,
+    device: torch.device,
     has_int8: bool,
     group: RankGroup | None = None,
 ) -> _Layer:
@@ -286,9 +293,8 @@ def _load_layer(
             weight = torch.cat(values) if summing is None else with_shared_scale(torch.cat(values))
             linear = Linear.int8(weight, torch.cat(scales), bias, dtype=dtype, is_gated=is_gated)
             return linear if summing is None else SummedLinear.of(linear, summing)
-        weights = [source.tensor(f"{prefix}{name}.weight", (size, width)) for name, size in names.items()]
-        weight = torch.cat(weights) if len(weights) > 1 else weights[0]
-        linear = Linear(weight, bias, is_gated=is_gated)
+        weights = [_weight(source, f"{prefix}{name}.weight", (size, width)) for name, size in names.items()]
+        linear = Linear.of_parts(weights, bias, dtype=dtype, device=device, is_gated=is_gated)
         return linear if summing is None else SummedLinear.of(linear, summing)
 
     def norm(name: str, size: int) -> Tensor:
@@ -310,9 +316,15 @@ def _load_layer(
     )
 
 
-def _has_int8(layers: Sequence[_Layer]) -> bool:
-    """Whether a linear layer has int8 weights."""
-    return any(each.is_int8 for layer in layers for each in layer.linears)
+def _weight(source: WeightSource, name: str, shape: tuple[int, int]) -> Tensor | LowBitWeight:
+    """A matrix in few bits if it is stored so, else as floats."""
+    found = source.low_bit(name, shape)
+    return source.tensor(name, shape) if found is None else found
+
+
+def _has_codes(layers: Sequence[_Layer]) -> bool:
+    """Whether a linear layer has weights that are not floats."""
+    return any(each.is_int8 or each.is_low_bit for layer in layers for each in layer.linears)
 
 
 def _packed(layer: _Layer) -> FusedLayer:

@@ -7,8 +7,8 @@ of summation serve every number of rows, so a row has the same bits whatever oth
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from torch.nn import functional
 from rtlang.cache.system_memory import release, trim_heap
 from rtlang_kernels import ops
 from rtlang_kernels.contract.fused_step import LinearLayer
+from rtlang_kernels.contract.low_bit import LowBitWeight, can_stack
 
 _TRIM_BYTES = 128 << 20  # of weights that are freed while others are packed, until the C library gives them back
 
@@ -28,9 +29,11 @@ class Linear:
         in_features, out_features: sizes of the layer; if gated and packed, out_features is half the rows of the weight.
         packed: the layer of the kernels, or None if the weight is plain.
         is_int8: whether weights and inputs are multiplied as int8.
+        is_low_bit: whether weights, or some of them, are codes of few bits.
+        is_gated: whether results are gated, see `__init__`.
     """
 
-    __slots__ = ("bias", "in_features", "is_int8", "out_features", "packed", "weight")
+    __slots__ = ("bias", "in_features", "is_gated", "is_int8", "is_low_bit", "out_features", "packed", "weight")
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None, *, is_gated: bool = False) -> None:
         """Take over `weight` [out_features, in_features] and `bias` [out_features], on the CPU or not.
@@ -38,13 +41,13 @@ class Linear:
         Args:
             is_gated: a packed layer returns silu(first half) * second half; a plain one leaves that to the caller.
         """
-        self.is_int8 = False
+        self.is_int8 = self.is_low_bit = self.is_gated = False
         self.packed: LinearLayer | None = None
         self.weight: Tensor | None = None
         self.bias: Tensor | None = None
         make = ops.backend_for(weight.device, weight.dtype).packed_linear
         if make is not None:
-            self.packed = make(weight, bias, is_gated)
+            self.packed, self.is_gated = make(weight, bias, is_gated), is_gated
             self.out_features, self.in_features = self.packed.out_features, self.packed.in_features
             return
         self.out_features, self.in_features = weight.shape
@@ -58,10 +61,50 @@ class Linear:
         """Pack an int8 weight with a scale [out_features] per row, on a backend that has int8 layers; inputs have `dtype`."""
         make = ops.backend_for(weight.device, dtype).packed_int8_linear
         assert make is not None
+        made = cls._of_packed(make(weight, scale, bias, is_gated, dtype), is_gated=is_gated)
+        made.is_int8, made.is_low_bit = True, False
+        return made
+
+    @classmethod
+    def of_parts(
+        cls,
+        parts: Sequence[Tensor | LowBitWeight],
+        bias: Tensor | None = None,
+        *,
+        dtype: torch.dtype,
+        device: torch.device | None = None,
+        is_gated: bool = False,
+    ) -> Linear:
+        """A layer whose outputs are those of some weights, one after the other, as floats of `dtype` or as stored in few bits.
+
+        Args:
+            device: default: the CPU.  is_gated: see `__init__`; results are not gated if the formats of gate and up differ.
+        """
+        if all(isinstance(part, Tensor) for part in parts):
+            floats = [part for part in parts if isinstance(part, Tensor)]
+            return cls(torch.cat(floats) if len(floats) > 1 else floats[0], bias, is_gated=is_gated)
+        backend = ops.backend_for(device or torch.device("cpu"), dtype)
+        runs = _runs_of(parts)
+        if len(runs) == 1:
+            return cls._of_packed(backend.low_bit_linear(cast(Any, runs[0]), bias, is_gated, dtype), is_gated=is_gated)
+        layers: list[Any] = []
+        start = 0
+        for run in runs:
+            size = sum(part.shape[0] for part in run)
+            own = None if bias is None else bias[start : start + size]
+            if isinstance(run[0], Tensor):
+                layers.append(cls(torch.cat(cast(Any, run)), own))
+            else:
+                layers.append(backend.low_bit_linear(cast(Any, run), own, False, dtype))
+            start += size
+        return cls._of_packed(JoinedLayers(layers), is_gated=False)
+
+    @classmethod
+    def _of_packed(cls, packed: LinearLayer, *, is_gated: bool) -> Linear:
         made = cls.__new__(cls)
-        made.is_int8, made.weight, made.bias = True, None, None
-        made.packed = make(weight, scale, bias, is_gated, dtype)
-        made.out_features, made.in_features = made.packed.out_features, made.packed.in_features
+        made.is_int8, made.is_low_bit, made.weight, made.bias = False, True, None, None
+        made.packed, made.is_gated = packed, is_gated
+        made.out_features, made.in_features = packed.out_features, packed.in_features
         return made
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -85,6 +128,50 @@ class Linear:
             return self(x)
         self.packed(x, residual)
         return None
+
+
+def _runs_of(parts: Sequence[Tensor | LowBitWeight]) -> list[list[Tensor | LowBitWeight]]:
+    """Cut parts where neighbours cannot be one weight."""
+    runs: list[list[Tensor | LowBitWeight]] = []
+    for part in parts:
+        last = runs[-1][0] if runs else None
+        if isinstance(part, Tensor) or isinstance(last, Tensor) or last is None:
+            fits = isinstance(part, Tensor) and isinstance(last, Tensor)
+        else:
+            fits = can_stack(last, part)
+        if fits:
+            runs[-1].append(part)
+        else:
+            runs.append([part])
+    return runs
+
+
+class JoinedLayers:
+    """Layers of the same inputs as one `LinearLayer`: the outputs of the first, then those of the next."""
+
+    def __init__(self, layers: Sequence[Linear | LinearLayer]) -> None:
+        self.layers = tuple(layers)
+        self.in_features = layers[0].in_features
+        self.out_features = sum(each.out_features for each in layers)
+
+    def __call__(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
+        """See `LinearLayer`."""
+        y = torch.cat([layer(x) for layer in self.layers], 1)
+        return y if residual is None else residual.add_(y)
+
+    def rows(self, indices: Tensor) -> Tensor:
+        """See `LinearLayer`."""
+        found = torch.empty(len(indices), self.in_features)
+        start = 0
+        for layer in self.layers:
+            inside = (indices >= start) & (indices < start + layer.out_features)
+            own = layer.rows(indices[inside] - start)
+            found = found.to(own.dtype)
+            found[inside] = own
+            start += layer.out_features
+        if bool(((indices < 0) | (indices >= start)).any()):
+            raise IndexError(f"indices = {indices.tolist()}: expected 0 to {start - 1}")
+        return found
 
 
 class PackedModule(torch.nn.Module):

@@ -6,6 +6,8 @@ from typing import Protocol
 
 from torch import Tensor
 
+from rtlang_kernels.contract.low_bit import LowBitWeight
+
 
 class WeightSource(Protocol):
     """A source of weights: files, or a random generator."""
@@ -15,6 +17,13 @@ class WeightSource(Protocol):
 
     def int8(self, name: str, shape: tuple[int, ...]) -> tuple[Tensor, Tensor] | None:
         """The named matrix as int8 with a float32 scale per row, if the layer computes with int8 inputs as well; else None."""
+
+    def low_bit(self, name: str, shape: tuple[int, ...]) -> LowBitWeight | None:
+        """The named matrix as it is stored, if a layer computes with its codes; None if `tensor` has it.
+
+        Raises:
+            ModelLoadError: it is missing or has another shape.
+        """
 
     def has(self, name: str) -> bool:
         """Whether an optional tensor exists."""

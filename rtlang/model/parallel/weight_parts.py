@@ -16,6 +16,7 @@ from rtlang.contract.errors import ConfigError
 from rtlang.model.layers.weight_source import WeightSource
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.parallel.group import RankGroup
+from rtlang_kernels.contract.low_bit import LowBitWeight, WeightSlice
 
 
 def check_divisible(config: ModelConfig, size: int) -> None:
@@ -114,6 +115,25 @@ class PartSource:
         if cut.dim == 0:
             scale = scale.narrow(0, cut.start, cut.length).clone()
         return weight.narrow(cut.dim, cut.start, cut.length).clone(memory_format=torch.contiguous_format), scale
+
+    def low_bit(self, name: str, shape: tuple[int, ...]) -> LowBitWeight | None:
+        """See `WeightSource`; `shape` is that of the part.
+
+        Raises:
+            ConfigError: the inputs of ranks do not begin at borders of groups.
+        """
+        cut = self._cut(name)
+        found = self._source.low_bit(name, shape if cut is None else _whole_shape(shape, cut))
+        if found is None or cut is None:
+            return found
+        ranges = [(0, size) for size in found.shape]
+        ranges[cut.dim] = cut.start, cut.start + cut.length
+        try:
+            return WeightSlice(found, *ranges)
+        except ValueError as error:
+            raise ConfigError(
+                "tensor_parallel", cut.whole // cut.length, f"{name} cannot be divided: {error}"
+            ) from None
 
     def _cut(self, name: str) -> _Cut | None:
         """The cut of a tensor named model.layers.N.PART.weight or .bias; None if it is whole."""
