@@ -79,7 +79,7 @@ LEVELS: dict[str, list[str]] = {
         "ray_data",
     ],
     "rtlang.lang": [
-        "effect_marks partials",
+        "effect_marks function_digest partials",
         "output_types",
         "lazy_values",
         "recordings",

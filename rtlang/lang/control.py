@@ -103,7 +103,7 @@ def call(
     # The names belong to the call: recordings find its outcome by its name and the values of its arguments.
     name = f"{name_of(function)}({', '.join(f'{each}=' for each in keywords)})" if keywords else name_of(function)
     name, reader = name[:MAX_NAME_CHARS], return_reader(function)
-    return _called(owner, name, operands, caught(run) if catches else run, ANY, policy, reader)
+    return _called(owner, name, operands, caught(run) if catches else run, ANY, policy, reader, (function,))
 
 
 def _call_tools(calls: Value | ToolCall | ToolReply, state: StateRecord, catches: bool, policy: Policy | None) -> Value:
@@ -159,10 +159,11 @@ def _called(
     kind: Kind,
     policy: Policy,
     reader: Reader | None = None,
+    functions: Iterable[Callable[..., Any]] = (),
 ) -> Value:
     recording, last = state.recording, f"{segment(name.partition('(')[0])}()"
     path = recording.nodes.new_path(recording.nodes.place_of(operands, state.place), last)
-    node_id = recording.add_call(name, operands, run, path, policy)
+    node_id = recording.add_call(name, operands, run, path, policy, functions)
     if reader is not None:
         recording.nodes.readers[node_id] = reader
     return node_value(recording, node_id, f"the value of {name.partition('(')[0]}()", kind, reader)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from pydantic import BaseModel, field_validator
 
 import rtlang as rt
 
@@ -168,3 +169,61 @@ def test_of_five_prompts_only_the_edited_one_is_computed(
     assert run("Question 4") == (0, 40)
     assert run("Another one") == (32, 8)
     assert run("Question 4") == (40, 0)
+
+
+def test_pure_functions_of_one_name_are_not_taken_for_each_other(runtime: rt.Runtime, tmp_path: Path) -> None:
+    """Checks and pure calls that rows define with values of their own, over one text of all rows."""
+
+    def body(s: Any, row: int, limit: int) -> None:
+        @rt.pure
+        def shown(text: str) -> str:
+            return f"{row} of {len(text)}"
+
+        def is_long(text: str) -> str | None:
+            return None if row % 2 else f"write {row} again"
+
+        s += rt.user("Hello")
+        s += rt.assistant(rt.gen("text", max_tokens=3, check=is_long, repair=1, on_repair="{message}"))
+        s.set("shown", rt.call(shown, s["text"]))
+
+    rows = [{"row": row, "limit": 5} for row in range(4)]
+    found = []
+    for _ in range(2):
+        with rt.record(tmp_path / "x", runtime) as recorder:
+            results = rt.program(body).run_batch(rows)
+        messages = [[each.message for each in result.meta("text").attempts] for result in results]
+        shown = [result["shown"] if row % 2 else None for row, result in enumerate(results)]
+        found.append((messages, shown))
+        assert [each[0] for each in messages] == ["write 0 again", None, "write 2 again", None]
+        assert all(str(each).startswith(f"{row} of") for row, each in enumerate(shown) if row % 2)
+    assert found[0] == found[1]
+    assert recorder.num_recorded == 0
+
+
+def test_an_edited_check_is_asked_again(runtime: rt.Runtime, tmp_path: Path) -> None:
+    class Short(BaseModel):
+        ok: bool
+
+    class Stricter(BaseModel):
+        ok: bool
+
+        @field_validator("ok")
+        @classmethod
+        def refuse(cls, value: bool) -> bool:
+            raise ValueError("never")
+
+    Stricter.__name__ = Stricter.__qualname__ = "Short"
+
+    def tried(kind: Any, check: Callable[[Any], bool]) -> list[str | None]:
+        def body(s: Any) -> None:
+            s += rt.user("Hello")
+            s += rt.assistant(rt.gen("value", type=kind, max_tokens=20, check=check))
+
+        with rt.record(tmp_path / "x", runtime):
+            result = rt.program(body).run(on_error="result")
+        return [each.message for each in result.meta("value").attempts]
+
+    assert tried(Short, lambda value: True) == [None]
+    assert tried(Short, lambda value: False) != [None]
+    assert "never" in str(tried(Stricter, lambda value: True)[0])
+    assert tried(Short, lambda value: True) == [None]

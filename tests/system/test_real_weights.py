@@ -163,3 +163,37 @@ def test_a_conversation_over_several_runs_is_never_computed_again() -> None:
             assert result.meta("answer").usage.cached_tokens >= num_known
     print("tokens computed again for lists of messages:", missed)
     assert max(missed) > 0  # otherwise these texts would not show the difference
+
+
+WORDS = ("piano", "harbor", "garden", "winter", "bread")
+
+
+def test_refused_values_are_repaired_and_an_edit_computes_only_what_follows(tmp_path: Path) -> None:
+    def describe(s: Any, word: str) -> None:
+        def has_word(text: str) -> str | None:
+            return (
+                None if word in text.lower() else f"Your answer does not contain the word {word}. Write about a {word}."
+            )
+
+        s += rt.user("Write a sentence about something that people like.")
+        s += rt.assistant(rt.gen("text", max_tokens=14, temperature=0.8, check=has_word, repair=4))
+
+    def edited(s: Any, word: str) -> None:
+        describe(s, word)
+        s += rt.user("Why?")
+        s += rt.assistant(rt.gen("reason", max_tokens=6))
+
+    edited.__name__ = "describe"  # the program that was edited
+    rows, num_recorded = [{"word": word} for word in WORDS], []
+    with rt.Runtime(str(real_model("smollm2")), max_model_len=1024, num_threads=2) as runtime:
+        for body in (describe, edited):
+            with rt.record(tmp_path / "run", runtime) as recorder:
+                results = rt.program(body).run_batch(rows, seed=3)
+            num_recorded.append(recorder.num_recorded)
+    attempts = [[each.message for each in result.meta("text").attempts] for result in results]
+    print([len(each) for each in attempts], [result.error for result in results])
+    assert sum(len(tried) > 1 and tried[-1] is None for tried in attempts) >= 2, "otherwise this shows nothing"
+    for result, tried, word in zip(results, attempts, WORDS, strict=True):
+        assert (result.error is None) == (tried[-1] is None)
+        assert result.error is not None or word in result["text"].lower()
+    assert num_recorded[1] == sum(result.error is None for result in results), "the reasons"

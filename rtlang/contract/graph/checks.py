@@ -140,6 +140,8 @@ class NodeChecks:
                     _fail(node, "function", f"expected a string of 1 to {MAX_NAME_CHARS} characters")
                 if node.policy not in POLICIES:
                     _fail(node, "policy", f"{node.policy!r:.80}: expected one of {', '.join(POLICIES)}")
+                if node.variant is not None and not (isinstance(node.variant, str) and len(node.variant) <= 64):
+                    _fail(node, "variant", f"{node.variant!r:.80}: expected a string of at most 64 characters, or None")
                 self._check_operands(node, "args", node.args)
             case Decide():
                 self._check_decide(node)

@@ -185,6 +185,7 @@ class Call:
     Attributes:
         policy: what a durable run does with a call that began before a crash and has no recorded outcome: "once" fails, "retry" calls
             again with the same idempotency key, "ask" lets a person decide. A "pure" call has no effect: it may run twice or not at all.
+        variant: tells pure functions of one name apart: a digest of their code and of the values around it.
     """
 
     node_id: int
@@ -193,6 +194,7 @@ class Call:
     name: str | None = None
     path: str | None = None
     policy: Policy = "once"
+    variant: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

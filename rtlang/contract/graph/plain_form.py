@@ -48,7 +48,7 @@ _FIELDS = {
     "generate": ("parent", "name", "params", "constraint", "marks", "path"),
     "select": ("parent", "name", "choices", "method", "marks", "path"),
     "apply": ("name", "function", "args"),
-    "call": ("name", "function", "args", "path", "policy"),
+    "call": ("name", "function", "args", "path", "policy", "variant"),
     "switch": ("parent", "name", "on", "cases", "default", "path"),
     "repeat": ("parent", "name", "body", "until", "at_most", "stride", "path"),
     "decide": ("name", "how", "of", "need", "by", "path"),
@@ -116,6 +116,8 @@ def _node_to_plain(node: Node) -> dict[str, Any]:
             plain |= {"function": node.function, "args": _operands_to_plain(node.args)}
             if isinstance(node, Call) and node.policy != "once":
                 plain["policy"] = node.policy
+            if isinstance(node, Call) and node.variant is not None:
+                plain["variant"] = node.variant
         case Switch():
             plain |= {
                 "on": _operand_to_plain(node.on),
@@ -208,7 +210,8 @@ def _node_from_plain(item: object, depth: int) -> Node:
             return Apply(node_id, _text(item, node_id, "function"), _operands(item, node_id, "args"), name)
         case "call":
             policy: Any = item.get("policy", "once")
-            return Call(node_id, _text(item, node_id, "function"), _operands(item, node_id, "args"), name, path, policy)
+            args, variant = _operands(item, node_id, "args"), item.get("variant")
+            return Call(node_id, _text(item, node_id, "function"), args, name, path, policy, variant)
         case "switch":
             on, cases = _operand(item.get("on"), node_id, "on"), _cases(item, node_id, depth)
             default = item.get("default")

@@ -7,7 +7,7 @@ come first. Functions run where the program runs; a program judges within the gr
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -119,6 +119,27 @@ def _check_callable(check: Any) -> None:
 def turn_parts(template: str) -> tuple[str, ...]:
     """The texts around the messages in a template."""
     return tuple(template.split(_SLOT))
+
+
+def validators_of(kind: OutputType) -> list[Callable[..., Any]]:
+    """The functions of pydantic's validators that reading a value of this type calls."""
+    found: list[Callable[..., Any]] = []
+
+    def visit(part: Any) -> None:
+        if isinstance(part, Mapping):
+            function = part.get("function")
+            if isinstance(function, Mapping) and callable(function.get("function")):
+                found.append(function["function"])
+            for each in part.values():
+                visit(each)
+        elif isinstance(part, (list, tuple)):
+            for each in part:
+                visit(each)
+
+    reader = getattr(kind.parse, "__self__", None)  # a model, or the adapter of another type
+    for name in ("__pydantic_core_schema__", "core_schema"):
+        visit(getattr(reader, name, None))
+    return found
 
 
 def check_call(

@@ -12,16 +12,17 @@ switch as it ends every node that depends on it. A program among the checks judg
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from rtlang.contract.errors import TraceError
+from rtlang.contract.graph.host_calls import HostFunction
 from rtlang.contract.graph.node_paths import mixed_seed
 from rtlang.contract.params import MAX_SEED, SamplingParams
 from rtlang.contract.request_graph import Block, Const, Operand, Part, Ref, RoleEnd, RoleStart, Switch
 from rtlang.lang.lazy_values.values import Value, operand_of, text_value, user_location
-from rtlang.lang.output_types.checks import CHAT_TURN, PLAIN_TURN, Check, Checks, check_call, turn_parts
+from rtlang.lang.output_types.checks import CHAT_TURN, PLAIN_TURN, Check, Checks, check_call, turn_parts, validators_of
 from rtlang.lang.program_state import expr as exprs
 from rtlang.lang.program_state.expr import Expr, Gen, as_expr
 from rtlang.lang.program_state.sequence import NodeSequence
@@ -181,7 +182,8 @@ class CheckedGeneration:
         for place, (functions, judge) in enumerate(groups):
             is_end = place == len(groups) - 1 and number == checks.repair
             run = check_call(name, kind, functions, before, number + 1 if is_end else None)
-            message = self._add_call(operands, run, f"{self._path(number)}:check")
+            called = (*validators_of(kind), *functions) if before is None else functions
+            message = self._add_call(operands, run, f"{self._path(number)}:check", called)
             found.internal.append(message)
             if judge is not None:
                 verdict = self._judged(judge, node_id, message, number)
@@ -190,10 +192,12 @@ class CheckedGeneration:
         found.attempts.append(Attempt(self._path(number), node_id, attempted[1], message))
         return message
 
-    def _add_call(self, operands: tuple[Operand, ...], run: Callable[[tuple[Any, ...]], Any], path: str) -> int:
+    def _add_call(
+        self, operands: tuple[Operand, ...], run: HostFunction, path: str, functions: Sequence[Callable[..., Any]] = ()
+    ) -> int:
         """Record a call of check functions. They only read their value, so the call is pure and may be repeated."""
-        recording, function = self.state.recording, f"check {self.gen.name or ''}".rstrip()
-        return recording.add_call(function, operands, run, recording.nodes.new_path("", path), "pure")
+        recording, name = self.state.recording, f"check {self.gen.name or ''}".rstrip()
+        return recording.add_call(name, operands, run, recording.nodes.new_path("", path), "pure", functions)
 
     def _judged(self, judge: Any, node_id: int, message: int, number: int) -> int:
         """Record a program that judges an attempt, unless the checks before it have refused; returns the node of its verdict."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ from rtlang.contract.graph.node_paths import mixed_seed, tells_more
 from rtlang.contract.graph.nodes import Policy
 from rtlang.contract.params import SamplingParams, SelectMethod, sampling_params
 from rtlang.contract.request_graph import Arg, Call, Generate, Operand, Part, Ref, RequestGraph, Select, Text, parent_of
+from rtlang.lang.function_digest import function_digest
 from rtlang.lang.lazy_values.operations import Lazy, Operation, Term, parsed
 from rtlang.lang.lazy_values.values import user_location
 from rtlang.lang.output_types.kinds import Reading
@@ -186,11 +187,24 @@ class Recording:
         return node_id
 
     def add_call(
-        self, name: str, operands: tuple[Operand, ...], run: HostFunction, path: str, policy: Policy = "once"
+        self,
+        name: str,
+        operands: tuple[Operand, ...],
+        run: HostFunction,
+        path: str,
+        policy: Policy = "once",
+        functions: Iterable[Callable[..., Any]] = (),
     ) -> int:
-        """Record a call of a function of this process; returns its id."""
+        """Record a call of a function of this process; returns its id.
+
+        Args:
+            functions: what `run` calls, if the outcome of a pure call follows from it and the operands.
+        """
+        variant = function_digest(functions) if policy == "pure" else None
         with self.nodes.lock:
-            node_id = self.nodes.add_value(lambda node_id: Call(node_id, name, operands, path=path, policy=policy))
+            node_id = self.nodes.add_value(
+                lambda node_id: Call(node_id, name, operands, path=path, policy=policy, variant=variant)
+            )
             self.nodes.functions[node_id] = run
         return node_id
 
