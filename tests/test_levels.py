@@ -105,7 +105,7 @@ LEVELS: dict[str, list[str]] = {
         "decoders",
         "gpu",
         "loader",
-        "device_runner host_runner identity",
+        "device_runner host_runner identity quantization",
         "draft_runner faulty_runner rank_worker",
         "new_runner",
     ],

@@ -1,0 +1,72 @@
+"""Compares what two checkpoints predict after each token of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.step import Row, Step
+from rtlang.model.batch import Batch
+from rtlang.model.layers.attention import PagedKV, StepAttention
+from rtlang.model.loader import load_model
+
+_PAGE_SIZE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How a model's predictions differ from those of another one.
+
+    Attributes:
+        divergence: mean KL divergence from the other model's distribution of the next token, in nats.
+        agreement: share of the tokens after which both prefer the same next token, 0 to 1.
+        perplexity, other_perplexity: of the text, by the model and by the other one.
+        num_tokens: of the text.
+    """
+
+    divergence: float
+    agreement: float
+    perplexity: float
+    other_perplexity: float
+    num_tokens: int
+
+
+def difference(model: str, other: str, token_ids: Sequence[int], *, dtype: str = "auto") -> Difference:
+    """Compare a model with another one over a text; both are loaded, one after the other.
+
+    Raises:
+        ModelLoadError: one of them cannot be loaded.
+    """
+    ours, theirs = (functional.log_softmax(text_logits(each, token_ids, dtype=dtype), -1) for each in (model, other))
+    return compared(ours, theirs, token_ids)
+
+
+def compared(ours: Tensor, theirs: Tensor, token_ids: Sequence[int]) -> Difference:
+    """The difference of log-probabilities [num_tokens, vocab_size] of two models after each token of a text."""
+    divergence = (theirs.exp() * (theirs - ours)).nan_to_num(0.0).sum(-1)
+    following = torch.tensor(token_ids[1:])[:, None]
+    perplexities = [float(each[:-1].gather(1, following).mean().neg().exp()) for each in (ours, theirs)]
+    agreement = (ours.argmax(-1) == theirs.argmax(-1)).float().mean()
+    return Difference(float(divergence.mean()), float(agreement), perplexities[0], perplexities[1], len(token_ids))
+
+
+def text_logits(model: str, token_ids: Sequence[int], *, dtype: str = "auto") -> Tensor:
+    """Logits of a model after each token of a text: float32 [num_tokens, vocab_size].
+
+    Raises:
+        ModelLoadError: it cannot be loaded.
+    """
+    decoder = load_model(RuntimeConfig(model=model, dtype=dtype, max_model_len=max(16, len(token_ids))))[0]
+    num_pages = -(-len(token_ids) // _PAGE_SIZE)
+    kv = PagedKV(decoder.geometries, num_pages, _PAGE_SIZE, decoder.dtype)
+    tokens = tuple(token_ids)
+    row = Row(0, tokens, 0, tuple(range(num_pages)), 0, False, SamplingParams(), score_token_ids=tokens)
+    with torch.inference_mode():
+        states = decoder.forward(StepAttention(Batch.from_step(Step(0, (row,)), _PAGE_SIZE), kv))
+        return decoder.project(states).float()
