@@ -109,6 +109,11 @@ LEVELS: dict[str, list[str]] = {
         "draft_runner faulty_runner rank_worker",
         "new_runner",
     ],
+    "rtlang.model.loading": [
+        "checkpoint_files gguf published quantized",
+        "model_names",
+        "hub model_config",
+    ],
     "rtlang.runtime": [
         "process reports result_size texts",
         "admission cache_view nodes",

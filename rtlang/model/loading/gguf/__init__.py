@@ -1,0 +1,1 @@
+"""GGUF files: their container, and the blocks of weights in it."""
