@@ -46,7 +46,7 @@ class BlockWeight:
     def rows(self, first: int, last: int) -> GroupedRows:
         """See `LowBitWeight`."""
         found = self._blocks[first:last] if self._order is None else self._blocks[self._order[first:last]]
-        rows = unpacked(self._kind.name, found)
+        rows = unpacked(self._kind, found)
         if self._scale is not None:
             rows.row_scales = self._scale.repeat(len(rows.codes))
         return rows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -11,154 +10,146 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rtlang.model.loading.gguf import block_kernels as kernels
+from rtlang.model.loading.gguf.block_types import BlockType
 from rtlang_kernels.contract.low_bit import GroupedRows
 
-Bytes: TypeAlias = NDArray[np.integer[Any]]
-"""uint8, which type checkers lose in shifts."""
+Bytes: TypeAlias = NDArray[np.uint8]
 
 
-def unpacked(kind: str, blocks: Bytes) -> GroupedRows:
+def unpacked(kind: BlockType, blocks: Bytes) -> GroupedRows:
     """The rows of some blocks.
 
     Args:
-        kind: name of the `BlockType`.
-        blocks: [rows, blocks of a row, bytes of a block].
+        kind: the type of blocks.
+        blocks: [rows, blocks of a row, bytes of a block], contiguous.
     """
-    return _UNPACKERS[kind](blocks)
+    return _UNPACKERS[kind.name](_Blocks(blocks, kind.block))
 
 
-def _q4_0(blocks: Bytes) -> GroupedRows:
-    return GroupedRows(_nibbles(blocks[..., 2:], 16), _float16(blocks, 0))
+class _Blocks:
+    """Blocks of some rows, and the parts that most types have."""
+
+    def __init__(self, blocks: Bytes, block: int) -> None:
+        self._blocks, self._block = blocks, block
+        self.num_rows, self._per_row, num_bytes = blocks.shape
+        self.flat = blocks.reshape(self.num_rows * self._per_row, num_bytes)
+
+    def empty(self, count: int, dtype: torch.dtype = torch.uint8) -> tuple[Tensor, NDArray[Any]]:
+        """Room for `count` values of each block: a tensor [rows, all of a row], and the same memory as [blocks, count]."""
+        found = torch.empty(self.num_rows, self._per_row * count, dtype=dtype)
+        return found, found.numpy().reshape(len(self.flat), count)
+
+    def codes(self, write: Callable[..., None], *start: int) -> Tensor:
+        """uint8 [rows, in], as a kernel of `block_kernels` writes them."""
+        found, room = self.empty(self._block)
+        write(self.flat, *start, room)
+        return found
+
+    def part(self, first: int, last: int) -> Bytes:
+        """Bytes `first` to `last` - 1 of each block: [rows, all of a row]."""
+        found = np.ascontiguousarray(self._blocks[..., first:last])
+        return found.reshape(self.num_rows, self._per_row * (last - first))
+
+    def float16(self, start: int) -> Tensor:
+        """float16 [rows, blocks of a row], from byte `start`."""
+        field: Any = {"names": ["bits"], "formats": [np.uint16], "offsets": [start], "itemsize": self._blocks.shape[2]}
+        found = np.ascontiguousarray(self._blocks.view(np.dtype(field))["bits"][..., 0])
+        return torch.from_numpy(found).view(torch.float16)
 
 
-def _q4_1(blocks: Bytes) -> GroupedRows:
-    return GroupedRows(_nibbles(blocks[..., 4:], 16), _float16(blocks, 0), _float16(blocks, 2))
+def _q4_0(blocks: _Blocks) -> GroupedRows:
+    return GroupedRows(blocks.codes(kernels.nibbles_of_16, 2), blocks.float16(0))
 
 
-def _q5_0(blocks: Bytes) -> GroupedRows:
-    codes = _nibbles(blocks[..., 6:], 16, _bits(blocks[..., 2:6]))
-    return GroupedRows(codes, _float16(blocks, 0))
+def _q4_1(blocks: _Blocks) -> GroupedRows:
+    return GroupedRows(blocks.codes(kernels.nibbles_of_16, 4), blocks.float16(0), blocks.float16(2))
 
 
-def _q5_1(blocks: Bytes) -> GroupedRows:
-    codes = _nibbles(blocks[..., 8:], 16, _bits(blocks[..., 4:8]))
-    return GroupedRows(codes, _float16(blocks, 0), _float16(blocks, 2))
+def _q5_0(blocks: _Blocks) -> GroupedRows:
+    return GroupedRows(blocks.codes(kernels.five_bits, 2), blocks.float16(0))
 
 
-def _q8_0(blocks: Bytes) -> GroupedRows:
-    return GroupedRows(_rows(blocks[..., 2:] ^ np.uint8(128)), _float16(blocks, 0))
+def _q5_1(blocks: _Blocks) -> GroupedRows:
+    return GroupedRows(blocks.codes(kernels.five_bits, 4), blocks.float16(0), blocks.float16(2))
 
 
-def _q2_k(blocks: Bytes) -> GroupedRows:
-    scales = blocks[..., :16]
+def _q8_0(blocks: _Blocks) -> GroupedRows:
+    codes, room = blocks.empty(32)
+    np.bitwise_xor(blocks.flat[:, 2:], np.uint8(128), out=room)
+    return GroupedRows(codes, blocks.float16(0))
+
+
+def _q2_k(blocks: _Blocks) -> GroupedRows:
+    packed = torch.from_numpy(blocks.part(0, 16))
     return GroupedRows(
-        _planes(blocks[..., 16:80]),
-        _rows(scales & 15).view(torch.int8),
-        _rows(scales >> 4),
-        super_scales=_float16(blocks, 80),
-        super_offsets=_float16(blocks, 82),
+        blocks.codes(kernels.two_bits, 16),
+        (packed & 15).view(torch.int8),
+        packed >> 4,
+        super_scales=blocks.float16(80),
+        super_offsets=blocks.float16(82),
     )
 
 
-def _q3_k(blocks: Bytes) -> GroupedRows:
-    high = blocks[..., None, :32] >> np.arange(8, dtype=np.uint8)[:, None] & 1
-    codes = _planes(blocks[..., 32:96]) + (_rows(high) << 2)
-    packed = blocks[..., 96:108]
-    low = np.concatenate([packed[..., :8] & 15, packed[..., :8] >> 4], -1)
-    top = packed[..., None, 8:] >> np.array([[0], [2], [4], [6]], np.uint8) & 3
-    scales = _rows(low | _merged(top) << 4).view(torch.int8) - 32
-    return GroupedRows(codes, scales, super_scales=_float16(blocks, 108))
+def _q3_k(blocks: _Blocks) -> GroupedRows:
+    scales, room = blocks.empty(16, torch.int8)
+    kernels.scales_of_q3_k(blocks.flat, room)
+    return GroupedRows(blocks.codes(kernels.codes_of_q3_k), scales, super_scales=blocks.float16(108))
 
 
-def _q4_k(blocks: Bytes) -> GroupedRows:
-    return GroupedRows(_nibbles(blocks[..., 16:], 32), **_scales_of_6_bits(blocks))
+def _q4_k(blocks: _Blocks) -> GroupedRows:
+    return _with_offsets(blocks, blocks.codes(kernels.nibbles_of_32, 16))
 
 
-def _q5_k(blocks: Bytes) -> GroupedRows:
-    high = blocks[..., None, 16:48] >> np.arange(8, dtype=np.uint8)[:, None] & 1
-    return GroupedRows(_nibbles(blocks[..., 48:], 32, _merged(high)), **_scales_of_6_bits(blocks))
+def _q5_k(blocks: _Blocks) -> GroupedRows:
+    return _with_offsets(blocks, blocks.codes(kernels.codes_of_q5_k))
 
 
-def _scales_of_6_bits(blocks: Bytes) -> dict[str, Tensor]:
-    first, second, third = (blocks[..., start : start + 4] for start in (4, 8, 12))
-    scales = np.concatenate([first & 63, third & 15 | first >> 6 << 4], -1)
-    offsets = np.concatenate([second & 63, third >> 4 | second >> 6 << 4], -1)
-    return {
-        "scales": _rows(scales).view(torch.int8),
-        "offsets": _rows(offsets),
-        "super_scales": _float16(blocks, 0),
-        "super_offsets": _float16(blocks, 2),
-    }
+def _with_offsets(blocks: _Blocks, codes: Tensor) -> GroupedRows:
+    """Rows of Q4_K and Q5_K."""
+    (scales, scale_room), (offsets, offset_room) = blocks.empty(8, torch.int8), blocks.empty(8)
+    kernels.scales_of_q4_k(blocks.flat, scale_room, offset_room)
+    supers = {"super_scales": blocks.float16(0), "super_offsets": blocks.float16(2)}
+    return GroupedRows(codes, scales, offsets, **supers)
 
 
-def _q6_k(blocks: Bytes) -> GroupedRows:
-    low = blocks[..., :128].reshape(*blocks.shape[:2], 2, 1, 64) >> np.array([[0], [4]], np.uint8) & 15
-    codes = _rows(low) | _planes(blocks[..., 128:192]) << 4
-    return GroupedRows(codes, _rows(blocks[..., 192:208]).view(torch.int8), super_scales=_float16(blocks, 208))
+def _q6_k(blocks: _Blocks) -> GroupedRows:
+    scales = torch.from_numpy(blocks.part(192, 208)).view(torch.int8)
+    return GroupedRows(blocks.codes(kernels.codes_of_q6_k), scales, super_scales=blocks.float16(208))
 
 
-def _iq4_xs(blocks: Bytes) -> GroupedRows:
-    low = blocks[..., 4:8, None] >> np.array([0, 4], np.uint8) & 15
-    high = blocks[..., 2:4, None] >> np.array([0, 2, 4, 6], np.uint8) & 3
-    scales = _rows(_merged(low) | _merged(high) << 4).view(torch.int8) - 32
-    return GroupedRows(_nibbles(blocks[..., 8:], 16), scales, super_scales=_float16(blocks, 0))
+def _iq4_xs(blocks: _Blocks) -> GroupedRows:
+    scales, room = blocks.empty(8, torch.int8)
+    kernels.scales_of_iq4_xs(blocks.flat, room)
+    return GroupedRows(blocks.codes(kernels.nibbles_of_16, 8), scales, super_scales=blocks.float16(0))
 
 
-def _mxfp4(blocks: Bytes) -> GroupedRows:
-    exponents = _rows(blocks[..., :1]).int()  # of 2, plus 127; half of the value, since the table is doubled
-    bits = torch.where(exponents < 2, 32 << exponents, (exponents - 1).clamp(min=0) << 7)
-    return GroupedRows(_nibbles(blocks[..., 1:], 16), bits.to(torch.int16).view(torch.bfloat16))
+def _mxfp4(blocks: _Blocks) -> GroupedRows:
+    scales = torch.from_numpy(_E8M0[blocks.part(0, 1)]).view(torch.bfloat16)
+    return GroupedRows(blocks.codes(kernels.nibbles_of_16, 1), scales)
 
 
-def _nvfp4(blocks: Bytes) -> GroupedRows:
-    return GroupedRows(_nibbles(blocks[..., 4:], 8), _UE4M3[_rows(blocks[..., :4]).long()])
+def _nvfp4(blocks: _Blocks) -> GroupedRows:
+    scales = torch.from_numpy(_UE4M3[blocks.part(0, 4)])
+    return GroupedRows(blocks.codes(kernels.nibbles_of_8, 4), scales)
 
 
-def _ue4m3_halves() -> Tensor:
-    """float16 [256]: half of the values of unsigned float8 e4m3, as ggml reads them: the top bit is ignored, and 127 is 0."""
-    numbers = torch.arange(256)
-    exponents, mantissas = (numbers >> 3 & 15).float(), (numbers & 7).float()
-    values = torch.where(exponents == 0, mantissas * 2**-9, (1 + mantissas / 8) * (exponents - 7).exp2())
+def _e8m0_halves() -> NDArray[np.uint16]:
+    """[256]: half of 2 ** (i - 127), as the bits of a bfloat16: halves, since the table of codes is doubled."""
+    exponents = np.arange(256)
+    return np.where(exponents < 2, 32 << exponents % 2, (exponents - 1) << 7).astype(np.uint16)
+
+
+def _ue4m3_halves() -> NDArray[np.float16]:
+    """[256]: half of the values of unsigned float8 e4m3, as ggml reads them: the top bit is ignored, and 127 is 0."""
+    exponents, mantissas = np.arange(256) >> 3 & 15, np.arange(256) & 7
+    values = np.where(exponents == 0, mantissas * 2.0**-9, (1 + mantissas / 8) * 2.0 ** (exponents - 7))
     values[127] = 0
-    return (values / 2).half()
+    return (values / 2).astype(np.float16)
 
 
-_UE4M3 = _ue4m3_halves()
-
-
-def _nibbles(packed: Bytes, half: int, fifth: Bytes | None = None) -> Tensor:
-    """Codes [n, in] of 4 bits, or of 5 with `fifth` [n, blocks, codes]: low halves of `half` bytes, then their high halves."""
-    chunks = packed.reshape(*packed.shape[:2], packed.shape[2] // half, 1, half)
-    codes = _merged(chunks >> np.array([[0], [4]], np.uint8) & 15)
-    return _rows(codes if fifth is None else codes | fifth << 4)
-
-
-def _planes(packed: Bytes) -> Tensor:
-    """Codes [n, in] of 2 bits: the lowest bits of 32 bytes, then the next higher ones."""
-    return _rows(
-        packed.reshape(*packed.shape[:2], packed.shape[2] // 32, 1, 32) >> np.array([[0], [2], [4], [6]], np.uint8) & 3
-    )
-
-
-def _bits(packed: Bytes) -> Bytes:
-    return np.unpackbits(np.ascontiguousarray(packed), axis=-1, bitorder="little")
-
-
-def _float16(blocks: Bytes, start: int) -> Tensor:
-    return _rows(blocks[..., start : start + 2]).view(torch.float16)
-
-
-def _merged(values: Bytes) -> Bytes:
-    return values.reshape(*values.shape[:2], math.prod(values.shape[2:]))
-
-
-def _rows(values: Bytes) -> Tensor:
-    """A tensor [n, all of a row]."""
-    num_rows, size = values.shape[0], math.prod(values.shape[1:])
-    return torch.from_numpy(np.ascontiguousarray(values).reshape(num_rows, size))
-
-
-_UNPACKERS: dict[str, Callable[[Bytes], GroupedRows]] = {
+_E8M0, _UE4M3 = _e8m0_halves(), _ue4m3_halves()
+_UNPACKERS: dict[str, Callable[[_Blocks], GroupedRows]] = {
     "Q4_0": _q4_0,
     "Q4_1": _q4_1,
     "Q5_0": _q5_0,

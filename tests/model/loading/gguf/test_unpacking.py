@@ -23,7 +23,7 @@ def test_values_are_those_of_gguf(kind: str) -> None:
     found = any_blocks(kind, (64, 2048), seed=1)
     fmt = KINDS[kind].format
     assert fmt is not None
-    rows = unpacked(kind, found.data.reshape(64, -1, KINDS[kind].block_bytes))
+    rows = unpacked(KINDS[kind], found.data.reshape(64, -1, KINDS[kind].block_bytes))
     exact = exact_rows(fmt, rows)
     with np.errstate(all="ignore"):
         expected = torch.from_numpy(found.values)
@@ -38,7 +38,7 @@ def test_values_are_those_of_gguf(kind: str) -> None:
 def test_parts_are_as_the_interface_says(kind: str) -> None:
     fmt = KINDS[kind].format
     assert fmt is not None
-    rows = unpacked(kind, any_blocks(kind, (3, 512)).data.reshape(3, -1, KINDS[kind].block_bytes))
+    rows = unpacked(KINDS[kind], any_blocks(kind, (3, 512)).data.reshape(3, -1, KINDS[kind].block_bytes))
     supers = fmt.scales.value == "super"
     expected = {
         "codes": (torch.uint8, 512),
