@@ -92,7 +92,7 @@ def any_blocks(kind: str, shape: tuple[int, ...], seed: int = 0) -> StoredTensor
 
 def write_gguf(
     path: Path,
-    tensors: Mapping[str, StoredTensor | NDArray[Any]],
+    tensors: Mapping[str, Any],
     metadata: Mapping[str, Any] | None = None,
     *,
     alignment: int | None = None,
@@ -101,7 +101,7 @@ def write_gguf(
     """Write a file, or several if it is to be split, and return their paths.
 
     Args:
-        tensors: arrays [.., out, in] of numbers are stored in their dtype.
+        tensors: `StoredTensor`, or arrays [.., out, in] of numbers, which are stored in their dtype.
         metadata: integers become uint32 (int32 if negative, uint64 if large), floats float32; the architecture is `llama` if not given.
         tensors_per_file: 0 for one file.
     """

@@ -23,7 +23,7 @@ class BlockWeight:
         data: uint8, all of its bytes.
         shape: numbers of outputs and inputs.
         order: int64 [out]: output i is row order[i] of the file; None where it is row i.
-        scale: float32 [1], which multiplies all weights; None for 1.
+        row_scales: float32 [out], which multiply the weights of each output; None for ones.
     """
 
     input_order: Tensor | None = None
@@ -34,21 +34,21 @@ class BlockWeight:
         data: NDArray[np.uint8],
         shape: tuple[int, int],
         order: NDArray[np.int64] | None = None,
-        scale: Tensor | None = None,
+        row_scales: Tensor | None = None,
     ) -> None:
         assert kind.format is not None
         self.format: WeightFormat = kind.format
         self._num_rows, num_inputs = shape
         self.shape = (self._num_rows if order is None else len(order)), num_inputs
-        self._kind, self._order, self._scale = kind, order, scale
+        self._kind, self._order, self._row_scales = kind, order, row_scales
         self._blocks = data.reshape(self._num_rows, num_inputs // kind.block, kind.block_bytes)
 
     def rows(self, first: int, last: int) -> GroupedRows:
         """See `LowBitWeight`."""
         found = self._blocks[first:last] if self._order is None else self._blocks[self._order[first:last]]
         rows = unpacked(self._kind, found)
-        if self._scale is not None:
-            rows.row_scales = self._scale.repeat(len(rows.codes))
+        if self._row_scales is not None:
+            rows.row_scales = self._row_scales[first:last].contiguous()
         return rows
 
     def multiplied_out(self) -> Tensor:

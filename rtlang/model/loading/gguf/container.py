@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import re
 import stat
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -21,6 +23,8 @@ from rtlang.model.loading.gguf.header import Header, MetadataValue, TensorEntry,
 from rtlang_kernels.contract.low_bit import LowBitWeight
 
 _SHARD = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.gguf", re.DOTALL)
+_MAX_SHARDS = 1024
+_NO_RESERVE = 0x4000  # MAP_NORESERVE of Linux, which older versions of Python do not name
 _SHARD_NUMBER, _NUM_SHARDS, _NUM_TENSORS = "split.no", "split.count", "split.tensors.count"
 
 
@@ -74,7 +78,7 @@ class GgufFile:
         return sum(each.num_bytes for each in self.tensors.values())
 
     def weight(self, name: str, *, expert: int | None = None, rows: NDArray[np.int64] | None = None) -> LowBitWeight:
-        """A matrix of quantized weights. It stays usable after `close`.
+        """A matrix of quantized weights, times its scale if it has one: `X.scale` of `X.weight`. It stays usable after `close`.
 
         Args:
             expert: of a stack of matrices, which one.
@@ -85,23 +89,27 @@ class GgufFile:
         entry = self._entry(name)
         if entry.kind.format is None:
             raise ModelLoadError(entry.path, f"tensor {shown(name)} is {entry.kind.name}: expected quantized weights")
-        shape, data = entry.shape, self._data(entry)
+        shape, data, scales = entry.shape, self._data(entry), self._scales(entry)
         if len(shape) != (2 if expert is None else 3):
             expected = "[out, in]" if expert is None else "[experts, out, in]"
             raise ModelLoadError(entry.path, f"tensor {shown(name)} has shape {list(shape)}: expected {expected}")
         if expert is not None:
             if not 0 <= expert < shape[0]:
-                raise ModelLoadError(
-                    entry.path, f"tensor {shown(name)}, expert = {expert}: expected 0 to {shape[0] - 1}"
-                )
+                known = f"expected 0 to {shape[0] - 1}"
+                raise ModelLoadError(entry.path, f"tensor {shown(name)}, expert = {expert}: {known}")
             size = entry.num_bytes // shape[0]
             data = data[expert * size : (expert + 1) * size]
-        return BlockWeight(entry.kind, data, (shape[-2], shape[-1]), rows)
+            if scales is not None and len(scales) > 1:
+                scales = scales[expert : expert + 1]
+        num_outputs = shape[-2] if rows is None else len(rows)
+        row_scales = None if scales is None else scales.expand(num_outputs)
+        return BlockWeight(entry.kind, data, (shape[-2], shape[-1]), rows, row_scales)
 
     def tensor(self, name: str) -> Tensor:
         """A tensor in the shape and dtype that it is stored in, without a copy; quantized weights are multiplied out to float32.
 
-        What is not multiplied out lies in a private mapping of the file: changes do not reach it. It stays usable after `close`.
+        A tensor that is not multiplied out lies in a private mapping of the file: changes of it do not reach the file. It stays usable
+        after `close`.
 
         Raises:
             ModelLoadError: there is no such tensor.
@@ -109,8 +117,9 @@ class GgufFile:
         entry = self._entry(name)
         data, shape = self._data(entry), entry.shape
         if entry.kind.dtype is None:
-            weight = BlockWeight(entry.kind, data, (int(np.prod(shape[:-1], dtype=np.int64)), shape[-1]))
-            return weight.multiplied_out().view(shape)
+            scales, num_rows = self._scales(entry), math.prod(shape[:-1])
+            row_scales = None if scales is None else scales.repeat_interleave(num_rows // len(scales))
+            return BlockWeight(entry.kind, data, (num_rows, shape[-1]), None, row_scales).multiplied_out().view(shape)
         if entry.first_byte % entry.kind.block_bytes:  # where general.alignment is smaller than an element
             data = data.copy()
         return torch.from_numpy(data).view(entry.kind.dtype).view(shape)
@@ -140,6 +149,18 @@ class GgufFile:
             raise ModelLoadError(str(self.paths[0]), f"the file does not contain tensor {shown(name)}")
         return found
 
+    def _scales(self, entry: TensorEntry) -> Tensor | None:
+        """The scale of a matrix, or those of a stack of matrices, one each: float32 [1 or experts]."""
+        scale = self.tensors.get(f"{entry.name.removesuffix('.weight')}.scale")
+        if scale is None or not entry.name.endswith(".weight"):
+            return None
+        allowed = {1, math.prod(entry.shape[:-2])}
+        if scale.kind.dtype is not torch.float32 or math.prod(scale.shape) not in allowed:
+            found = f"is {scale.kind.name} {list(scale.shape)}"
+            expected = f"F32 [{max(allowed)}], for tensor {shown(entry.name)} of shape {list(entry.shape)}"
+            raise ModelLoadError(scale.path, f"tensor {shown(scale.name)} {found}: expected {expected}")
+        return self.tensor(scale.name).reshape(-1)
+
     def _data(self, entry: TensorEntry) -> NDArray[np.uint8]:
         if entry.path not in self._maps:
             raise ModelLoadError(entry.path, f"the file was closed before tensor {shown(entry.name)} was read")
@@ -156,7 +177,12 @@ def _mapped(path: str) -> mmap.mmap:
                 raise ModelLoadError(path, "it is no regular file")
             if not status.st_size:
                 raise ModelLoadError(path, "the file is empty")
-            return mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY)
+            if sys.platform == "linux":
+                # Without the flag, private mappings must not be larger than the machine's memory.
+                flags = mmap.MAP_PRIVATE | getattr(mmap, "MAP_NORESERVE", _NO_RESERVE)
+                return mmap.mmap(descriptor, 0, flags, mmap.PROT_READ | mmap.PROT_WRITE)
+            else:
+                return mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY)
         finally:
             os.close(descriptor)
     except (OSError, ValueError) as error:  # ValueError: a null in the path
@@ -168,8 +194,8 @@ def _shards(path: str, header: Header) -> list[str]:
     count = header.metadata.get(_NUM_SHARDS, 1)
     if count in (0, 1):
         return []
-    if not isinstance(count, int) or not 0 < count < 1 << 16:
-        raise ModelLoadError(path, f"{_NUM_SHARDS} = {count!r:.40}: expected 1 to 65535")
+    if not isinstance(count, int) or not 0 < count <= _MAX_SHARDS:
+        raise ModelLoadError(path, f"{_NUM_SHARDS} = {count!r:.40}: expected 1 to {_MAX_SHARDS}")
     folder, name = os.path.split(path)
     match = _SHARD.fullmatch(name)
     if match is None or int(match[3]) != count:

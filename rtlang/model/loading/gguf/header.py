@@ -1,6 +1,7 @@
 """Reads the header of a GGUF file: its metadata, and where its tensors are.
 
-Nothing in the header is trusted: counts and lengths are compared with the size of the file before anything is allocated for them.
+Nothing in the header is trusted: counts and lengths are compared with the size of the file and with limits, far above those of any model,
+before anything is allocated for them. The largest header takes about a gigabyte of memory.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ _MAGIC = b"GGUF"
 _VERSIONS = 2, 3
 _MAX_TENSORS = 1 << 17
 _MAX_KEYS = 1 << 16
-_MAX_ITEMS = 1 << 23  # of all arrays; half a gigabyte in memory at most
+_MAX_ITEMS = 1 << 23  # of all arrays
 _MAX_NAME_BYTES = 1024
-_MAX_STRING_BYTES = 1 << 27
-_MAX_HEADER_BYTES = 1 << 29
+_MAX_STRING_BYTES = 1 << 26
+_MAX_HEADER_BYTES = 1 << 28
 _MAX_DIMS = 4
 _MAX_ALIGNMENT = 1 << 30
 _ALIGNMENT = "general.alignment"
@@ -95,7 +96,7 @@ class _HeaderReader:
         num_keys = self._count("number of metadata keys", _MAX_KEYS, 13)
         metadata = dict(self._metadata(num_keys))
         alignment = metadata.get(_ALIGNMENT, _DEFAULT_ALIGNMENT)
-        if not isinstance(alignment, int) or not 0 < alignment <= _MAX_ALIGNMENT or alignment & (alignment - 1):
+        if type(alignment) is not int or not 0 < alignment <= _MAX_ALIGNMENT or alignment & (alignment - 1):
             raise ValueError(f"{_ALIGNMENT} = {alignment!r:.40}: expected a power of two up to {_MAX_ALIGNMENT}")
         tensors = list(self._tensors(num_tensors, alignment))
         start = -(-self._position // alignment) * alignment

@@ -26,7 +26,8 @@ def test_any_range_of_rows_is_read() -> None:
 
 def test_an_order_may_leave_out_and_repeat_rows() -> None:
     found = random_blocks("Q4_1", (6, 64))
-    weight = BlockWeight(Q4_1, found.data.reshape(-1), (6, 64), np.array([5, 0, 0]), torch.tensor([0.25]))
+    weight = BlockWeight(Q4_1, found.data.reshape(-1), (6, 64), np.array([5, 0, 0]), torch.tensor([0.25, 2, 3]))
     assert weight.shape == (3, 64)
-    expected = torch.from_numpy(found.values[[5, 0, 0]]) * 0.25
-    assert torch.equal(exact_weight(weight).float(), expected)
+    expected = torch.from_numpy(found.values[[5, 0, 0]]).double() * torch.tensor([[0.25], [2], [3]])
+    torch.testing.assert_close(exact_weight(weight), expected, rtol=2**-23, atol=0)
+    assert torch.equal(exact_weight(weight, 1, 3), exact_weight(weight)[1:])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import struct
+import sys
 from pathlib import Path
 
 import pytest
@@ -101,3 +103,35 @@ def test_a_fault_is_named(fault: str, tmp_path: Path) -> None:
     with pytest.raises(ModelLoadError, match=message) as error:
         GgufFile.open(tmp_path / "m.gguf")
     assert error.value.path == str(tmp_path / "m.gguf")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="files with holes may be small on Linux only")
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        (header(tensors=1_000_000), "number of tensors = 1000000: expected at most 131072 here"),
+        (header(keys=1_000_000), "number of metadata keys = 1000000: expected at most 65536 here"),
+        (
+            header(keys=1) + string("a") + struct.pack("<IQ", 8, 1 << 31),
+            "'a', length of string 0 = 2147483648: expected at most 67108864 here",
+        ),
+        (
+            header(keys=1) + string("a") + struct.pack("<IIQ", 9, 8, 1 << 24),
+            "'a', number of items = 16777216: expected at most 8388608 here",
+        ),
+    ],
+)
+def test_limits_hold_in_huge_files(start: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.gguf"
+    path.write_bytes(start)
+    os.truncate(path, 1 << 40)
+    with pytest.raises(ModelLoadError, match=message):
+        GgufFile.open(path)
+
+
+def test_headers_have_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rtlang.model.loading.gguf.header._MAX_HEADER_BYTES", 64)
+    path = tmp_path / "m.gguf"
+    path.write_bytes(header(keys=2) + (string("a") + struct.pack("<Iq", 11, 1)) + string("b" * 12) + bytes(99))
+    with pytest.raises(ModelLoadError, match="metadata key 1: expected a header of at most 64 bytes"):
+        GgufFile.open(path)
