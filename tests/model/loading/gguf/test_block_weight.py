@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import torch
 
@@ -31,3 +33,11 @@ def test_an_order_may_leave_out_and_repeat_rows() -> None:
     expected = torch.from_numpy(found.values[[5, 0, 0]]).double() * torch.tensor([[0.25], [2], [3]])
     torch.testing.assert_close(exact_weight(weight), expected, rtol=2**-23, atol=0)
     assert torch.equal(exact_weight(weight, 1, 3), exact_weight(weight)[1:])
+
+
+def test_threads_read_rows_at_once() -> None:
+    found = random_blocks("Q4_1", (64, 256))
+    weight = BlockWeight(Q4_1, found.data.reshape(-1), (64, 256))
+    with ThreadPoolExecutor(4) as threads:
+        parts = threads.map(lambda first: exact_weight(weight, first, first + 2), range(0, 64, 2))
+        assert torch.equal(torch.cat(list(parts)).float(), torch.from_numpy(found.values))
