@@ -110,9 +110,10 @@ LEVELS: dict[str, list[str]] = {
         "new_runner",
     ],
     "rtlang.model.loading": [
-        "checkpoint_files gguf published quantized",
-        "model_names",
-        "hub model_config",
+        "checkpoint_files gguf published",
+        "model_names stored_tensors",
+        "quantized",
+        "hub model_config safetensors_weights",
     ],
     "rtlang.runtime": [
         "process reports result_size texts",

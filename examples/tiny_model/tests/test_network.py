@@ -19,7 +19,7 @@ from tiny_model.training.optimizer import Optimizer, orthogonalised
 from tiny_support import SMALL
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from rtlang.model.loading.quantized import SCALE_SUFFIX
+from rtlang.model.loading.quantized.int8_rows import SCALE_SUFFIX
 
 SHAPE = Shape(
     vocab_size=61, hidden_size=24, num_layers=2, num_q_heads=6, num_kv_heads=2, head_dim=8, intermediate_size=40

@@ -26,7 +26,8 @@ from tiny_model.training.train import FROM_CHECKPOINT_PEAK, loss_of, rate_at
 from tiny_support import SMALL, TINY
 from tokenizers import Tokenizer
 
-from rtlang.model.loading.quantized import float_state
+from rtlang.model.loading.quantized.int8_rows import int8_config
+from rtlang.model.loading.safetensors_weights import SafetensorsWeights
 
 
 @pytest.fixture(scope="module")
@@ -143,8 +144,8 @@ def test_training_goes_on_from_a_checkpoint_and_then_from_its_own_state(
     training.main([*arguments, "1e-4", "--start", str(start)])
     for name in TOKENIZER_FILES:
         assert (output / name).read_bytes() == (start / name).read_bytes()
-    shipped = float_state([start / "model.safetensors"], torch.float32)
-    written = float_state([output / "model.safetensors"], torch.float32)
+    shipped = SafetensorsWeights(start, [start / "model.safetensors"], int8_config()).state(torch.float32)
+    written = SafetensorsWeights(output, [output / "model.safetensors"], int8_config()).state(torch.float32)
     assert written.keys() == shipped.keys()
     for name, weight in shipped.items():  # bfloat16 between two times int8
         spread = 0.01 * float(weight.abs().max())

@@ -17,7 +17,7 @@ import inspect
 import itertools
 import logging
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +39,7 @@ from rtlang.model.decoders.transformers_loading import load_model, progress_repo
 from rtlang.model.layers.attention import HeadGeometry, PagedKV, StepAttention, Window
 from rtlang.model.layers.linear import own_memory, pack_linears
 from rtlang.model.loading.published import quiet, read_config
+from rtlang.model.loading.safetensors_weights import SafetensorsWeights
 from rtlang.model.parallel.divided_layers import divide
 from rtlang.model.parallel.group import RankGroup, in_turn
 from rtlang.model.parallel.plan_table import read_plan
@@ -106,10 +107,10 @@ class TransformersDecoder:
     def load(
         cls,
         directory: Path,
-        files: Sequence[Path],
         dtype: torch.dtype,
         *,
         dummy_seed: int | None,
+        weights: SafetensorsWeights | None = None,
         on_progress: Callable[[float], None] = lambda fraction: None,
         device: torch.device | None = None,
         is_deterministic: bool = False,
@@ -118,7 +119,7 @@ class TransformersDecoder:
         """Load a checkpoint (or seeded noise of its shape, with `dummy_seed`), replace its attention, and check the result.
 
         Args:
-            files: weight files of the checkpoint; empty with `dummy_seed`.
+            weights: the weights of a quantized checkpoint; not used with `dummy_seed`.
             on_progress: called with the fraction of tensors read so far.
             device: device to move the model to; default: the CPU.
             is_deterministic: give each token the same bits whatever else a step computes; on the CPU.
@@ -132,7 +133,7 @@ class TransformersDecoder:
 
         def load() -> TransformersDecoder:
             with quiet(), progress_reported(on_progress):
-                model = load_model(directory, files, config, dtype, dummy_seed)
+                model = load_model(directory, config, dtype, dummy_seed, weights)
             model = model.eval().requires_grad_(False)
             decoder = cls(model, str(directory), dtype, device, is_deterministic=is_deterministic, group=group)
             decoder._prepare_check()

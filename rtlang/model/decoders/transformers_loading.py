@@ -7,7 +7,7 @@ towers of a multimodal model, which read images or sound, are neither read nor k
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import torch
 
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.loading.published import first_line, media, model_class, quiet, read_config
-from rtlang.model.loading.quantized import float_state, is_beside_a_weight, quantization_obstacle
+from rtlang.model.loading.safetensors_weights import SafetensorsWeights, is_beside_a_weight
 from rtlang.model.parallel.plan_table import kept_numel, read_plan
 
 logger = logging.getLogger(__name__)
@@ -32,28 +32,30 @@ def transformers_bytes(directory: Path, dtype: torch.dtype, num_ranks: int = 1) 
         ConfigError: the model cannot be divided among the ranks.
     """
     with torch.device("meta"), quiet():
-        model = load_model(directory, (), read_config(directory), dtype, 0)
+        model = load_model(directory, read_config(directory), dtype, 0)
     return dtype.itemsize * kept_numel(model, read_plan(model, 0, num_ranks) if num_ranks > 1 else ())
 
 
-def load_model(directory: Path, files: Sequence[Path], config: Any, dtype: torch.dtype, dummy_seed: int | None) -> Any:
+def load_model(
+    directory: Path, config: Any, dtype: torch.dtype, dummy_seed: int | None, weights: SafetensorsWeights | None = None
+) -> Any:
     """Construct the `transformers` model with its stock attention, from the checkpoint or, with `dummy_seed`, from seeded noise.
 
-    The library reads float checkpoints itself; int8 checkpoints are dequantized from `files` first.
-
+    Args:
+        weights: of a quantized checkpoint, which are multiplied out first; the library reads other checkpoints itself.
     Raises:
         ModelLoadError: the library cannot load the model, or the checkpoint lacks tensors.
     """
     options: dict[str, Any] = {"dtype": dtype, "attn_implementation": "eager", "trust_remote_code": False}
-    is_quantized = getattr(config, "quantization_config", None) is not None
+    for each in (config, config.get_text_config(decoder=True)):
+        if getattr(each, "quantization_config", None) is not None:
+            del each.quantization_config
     try:
         kind = _text_half(model_class(config)) if media(config) else model_class(config)
-        if is_quantized:
-            del config.quantization_config
         if dummy_seed is None:
             options["output_loading_info"] = True
-            if is_quantized:
-                state = float_state(files, dtype)
+            if weights is not None:
+                state = weights.state(dtype)
                 model, found = kind.from_pretrained(None, config=config, state_dict=state, **options)
             else:
                 options.update(use_safetensors=True, local_files_only=True)
@@ -124,10 +126,6 @@ def refuse_known(config: Any, path: str, max_len: int) -> None:
         ModelLoadError: names the model type or the configuration field.
     """
     model_type, text = str(config.model_type), config.get_text_config(decoder=True)
-    for each in (config, text):
-        quantization = getattr(each, "quantization_config", None)
-        if quantization is not None and (obstacle := quantization_obstacle(quantization)):
-            raise ModelLoadError(path, obstacle)
     kinds = getattr(text, "layer_types", None) or getattr(text, "layers_block_type", None) or ()
     for kind in kinds:
         if kind not in _ATTENTION_LAYERS:

@@ -8,14 +8,14 @@ family's published code.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.loading.model_names import directory_obstacle
 from rtlang.model.loading.published import MEDIA_CONFIGS, refuse_published, text_entries
-from rtlang.model.loading.quantized import quantization_obstacle, quantizes_inputs
+from rtlang.model.loading.quantized.schemes import quantizes_inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,7 @@ class ModelConfig:
         eos_token_ids: end tokens, from generation_config.json or else from config.json.
         native: set if the native decoder supports the model exactly; otherwise `native_obstacle` gives the reason.
         is_multimodal: whether it takes more than text; everything else here is about its text half.
-        is_quantized: whether config.json has a quantization_config.
-        quantizes_inputs: whether it asks for int8 inputs of linear layers.
+        quantization: the quantization_config of the checkpoint, supported or not; None for floats.
     """
 
     architecture: str
@@ -106,8 +105,12 @@ class ModelConfig:
     native: NativeConfig | None
     native_obstacle: str | None
     is_multimodal: bool = False
-    is_quantized: bool = False
-    quantizes_inputs: bool = False
+    quantization: object = field(default=None, hash=False)
+
+    @property
+    def quantizes_inputs(self) -> bool:
+        """Whether a supported quantization_config asks for int8 inputs of linear layers."""
+        return quantizes_inputs(self.quantization)
 
     @classmethod
     def from_pretrained(cls, path: str | Path) -> ModelConfig:
@@ -189,7 +192,7 @@ class _Reader:
         architecture = str(architectures[0]) if isinstance(architectures, list) and architectures else model_type
         hidden_size = self.number("hidden_size", "n_embd", "d_model")
         num_q_heads = self.number("num_attention_heads", "n_head", "num_heads", "n_heads", default=1)
-        native_type, quantization = self.native_type(model_type), self.quantization()
+        native_type = self.native_type(model_type)
         family = _NATIVE_FAMILIES.get(native_type, _Family(architecture))
         default_kv_heads = family.num_kv_heads or num_q_heads
         if "num_key_value_heads" in self.text:  # and is null
@@ -219,8 +222,7 @@ class _Reader:
             native=None if obstacle else self.native_config(native_type, num_layers),
             native_obstacle=obstacle,
             is_multimodal=any(name in self.raw for name in MEDIA_CONFIGS),
-            is_quantized=quantization is not None,
-            quantizes_inputs=quantizes_inputs(quantization),
+            quantization=self.quantization(),
         )
 
     def native_type(self, model_type: str) -> str:
@@ -245,9 +247,6 @@ class _Reader:
             return f"architecture {architecture!r} is not {family.architecture}"
         if self.text.get("hidden_act", "silu") not in ("silu", "swish"):
             return f"hidden_act {self.text['hidden_act']!r} is not silu"
-        quantization = self.quantization()
-        if quantization is not None and (obstacle := quantization_obstacle(quantization)):
-            return obstacle
         if head_dim % 2:
             return f"head_dim {head_dim} is odd"
         rope = self.rope_entries()

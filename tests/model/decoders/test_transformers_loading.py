@@ -13,7 +13,6 @@ from rtlang.contract.errors import ModelLoadError
 from rtlang.model.decoders.transformers_decoder import TransformersDecoder
 from rtlang.model.decoders.transformers_loading import transformers_bytes
 from rtlang.model.host_runner import HostRunner
-from rtlang.model.loading.checkpoint_files import weight_files
 from tests.support.models.tiny_models import make_checkpoint, make_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:transformers")
@@ -88,7 +87,7 @@ def test_bytes_are_those_of_the_parameters(family: str, tmp_path: Path) -> None:
 def test_progress_rises_to_one(tmp_path: Path) -> None:
     path = make_checkpoint(tmp_path, "mixtral")
     seen: list[float] = []
-    TransformersDecoder.load(path, weight_files(path), torch.float32, dummy_seed=None, on_progress=seen.append)
+    TransformersDecoder.load(path, torch.float32, dummy_seed=None, on_progress=seen.append)
     assert len(seen) > 5
     assert seen == sorted(seen)
     assert seen[-1] == 1.0

@@ -107,7 +107,6 @@ def test_windows_of_qwen_follow_layer_types_or_the_first_window_layer(tmp_path: 
         ({"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "yarn"),
         ({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5}}, "partial rotary embeddings"),
         ({"rope_parameters": {"full_attention": {"rope_type": "default"}}}, "differ by layer type"),
-        ({"quantization_config": {"quant_method": "awq"}}, "quantized"),
         ({"head_dim": 15}, "odd"),
     ],
     ids=str,

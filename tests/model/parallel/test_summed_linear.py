@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from rtlang.model.layers.linear import Linear
-from rtlang.model.loading.quantized import quantized
+from rtlang.model.loading.quantized.int8_rows import quantized
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.summed_linear import SummedLinear, with_shared_scale
 from rtlang_kernels import ops

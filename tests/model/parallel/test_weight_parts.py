@@ -16,7 +16,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.loading.model_config import ModelConfig
-from rtlang.model.loading.quantized import SCALE_SUFFIX, int8_config, quantized
+from rtlang.model.loading.quantized.int8_rows import SCALE_SUFFIX, int8_config, quantized
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.messages import end_words
 from rtlang.model.parallel.weight_parts import part_of

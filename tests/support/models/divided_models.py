@@ -12,7 +12,6 @@ from rtlang.contract.errors import ConfigError
 from rtlang.model.decoders.transformers_decoder import TransformersDecoder
 from rtlang.model.layers.attention import PagedKV
 from rtlang.model.layers.linear import PackedModule
-from rtlang.model.loading.checkpoint_files import weight_files
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.plan_table import Style, read_plan
 from tests.support.models.families import ATTENTION_WHOLE, DIVIDED, NOT_DIVIDED, Family, make_config
@@ -52,7 +51,7 @@ def run_divided(ranks: RankThreads, path: Path, vocab_size: int, dtype: torch.dt
     """
 
     def work(group: RankGroup) -> Result:
-        decoder = TransformersDecoder.load(path, weight_files(path), dtype, dummy_seed=None, group=group)
+        decoder = TransformersDecoder.load(path, dtype, dummy_seed=None, group=group)
         runner = StepRunner(decoder, PagedKV(decoder.geometries, NUM_PAGES, PAGE_SIZE, dtype))
         ragged = ragged_logits(runner, vocab_size)
         prompt = list(range(40, 57))

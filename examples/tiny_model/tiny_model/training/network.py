@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from rtlang.model.loading.quantized import SCALE_SUFFIX, int8_config, quantized
+from rtlang.model.loading.quantized.int8_rows import SCALE_SUFFIX, int8_config, quantized
 
 
 @dataclass(frozen=True, slots=True)

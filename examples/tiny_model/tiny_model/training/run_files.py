@@ -19,7 +19,9 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from rtlang.model.loading.quantized import float_state
+from rtlang.contract.errors import ModelLoadError
+from rtlang.model.loading.quantized.int8_rows import int8_config
+from rtlang.model.loading.safetensors_weights import SafetensorsWeights
 from tiny_model.training.batches import Encoder
 from tiny_model.training.network import (
     Network,
@@ -206,9 +208,9 @@ def read_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, bytes]]:
             raise ValueError(
                 f"its config.json has num_hidden_layers {layers!r}; 1 to {network.shape.num_layers} is possible"
             )
-        state = float_state([folder / WEIGHTS_FILE], torch.float32)
+        state = SafetensorsWeights(folder, [folder / WEIGHTS_FILE], int8_config()).state(torch.float32)
         load_llama(network, deepened(state, layers, network.shape.num_layers))
-    except (OSError, ValueError, RecursionError, SafetensorError) as error:
+    except (OSError, ValueError, RecursionError, SafetensorError, ModelLoadError) as error:
         raise ValueError(f"{folder} cannot be gone on from: {error}") from None
     for key, value in llama_config(network.shape, encoder.eos_token_id, encoder.pad_token_id).items():
         if key in SAME_IN_CONFIG and config.get(key) != value:

@@ -1,0 +1,98 @@
+"""Finds out from the shape of scales which weights share one: all, those of a row, of a group of inputs, or of a block of both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rtlang.model.loading.quantized.matrix import SCALE_TYPES
+from rtlang.model.loading.stored_tensors import StoredTensors
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleLayout:
+    """Which outputs and inputs share a scale.
+
+    Attributes:
+        group: inputs; all of them where it is at least their number.
+        rows: outputs; the last share may be smaller.
+    """
+
+    shape: tuple[int, int]
+    group: int
+    rows: int
+
+    @classmethod
+    def of(
+        cls,
+        shape: tuple[int, int],
+        scales: tuple[int, ...],
+        groups: Collection[int],
+        blocks: Collection[tuple[int, int]],
+    ) -> ScaleLayout:
+        """The layout of scales of a shape.
+
+        Args:
+            shape: of the weight.
+            groups: sizes of groups that config.json names, for a last group that is shorter.
+            blocks: numbers of outputs and inputs of a block.
+        Raises:
+            ValueError: the scales fit no layout.
+        """
+        num_outputs, num_inputs = shape
+        if math.prod(scales) == 1:
+            return cls(shape, num_inputs, num_outputs)
+        if scales == (num_outputs,):
+            return cls(shape, num_inputs, 1)
+        if len(scales) == 4 and scales[1] == scales[3] == 1:
+            scales = scales[0], scales[2]
+        if len(scales) == 2 and min(scales) > 0:
+            for rows, group in blocks:
+                if scales == (-(-num_outputs // rows), -(-num_inputs // group)):
+                    return cls(shape, group, rows)
+            if scales[0] == num_outputs and num_inputs % scales[1] == 0:
+                return cls(shape, num_inputs // scales[1], 1)
+            for group in groups:
+                if scales == (num_outputs, -(-num_inputs // group)):
+                    return cls(shape, group, 1)
+        raise ValueError(f"scales of shape {list(scales)} do not match a weight of shape {list(shape)}")
+
+    @property
+    def is_of_rows(self) -> bool:
+        """Whether all inputs of an output share a scale."""
+        return self.group >= self.shape[1]
+
+    def expanded(self, scales: Tensor, first: int, last: int) -> Tensor:
+        """The scales [n, groups] of outputs `first` to `last` - 1."""
+        num_groups = -(-self.shape[1] // self.group)
+        if self.rows == 1:
+            return scales.reshape(-1, num_groups)[first:last]
+        return scales.reshape(-1, num_groups)[torch.arange(first, last) // self.rows]
+
+
+def scale_fields(
+    stored: StoredTensors, name: str, layout: ScaleLayout, *, has_zero_points: bool = False
+) -> dict[str, Any]:
+    """The fields of `Codes` for the float scales of a name.
+
+    Args:
+        has_zero_points: whether groups have zero points, which need scales of groups even where a group is the row.
+    Raises:
+        ValueError: they are not floats of a supported dtype.
+    """
+    kind = stored.dtype(name)
+    if kind not in SCALE_TYPES:
+        raise ValueError(f"has scales of type {kind}; only floats of 16 and 32 bits are supported")
+    scales = stored.tensor(name)
+    if layout.is_of_rows and not has_zero_points:
+        return {"row_scales": lambda first, last: layout.expanded(scales, first, last)[:, 0].float()}
+    return {
+        "scale_type": SCALE_TYPES[kind],
+        "scales": lambda first, last: layout.expanded(scales, first, last),
+        "group": layout.group,
+    }
