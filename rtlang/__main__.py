@@ -21,6 +21,7 @@ import rtlang
 from rtlang.bench.machine import package_versions, this_machine
 from rtlang.console.bench.commands import bench
 from rtlang.console.chat import chat
+from rtlang.console.checkpoints.quantize_command import quantize
 from rtlang.console.doctor import doctor
 from rtlang.console.fleet_commands import fleet
 from rtlang.console.key_command import make_key
@@ -80,6 +81,7 @@ app.command("keys")(make_key)
 app.command()(chat)
 app.command()(top)
 app.command()(doctor)
+app.command()(quantize)
 app.command()(questions)
 app.command()(answer)
 

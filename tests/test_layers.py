@@ -153,6 +153,7 @@ MAY_BE_LAZY = (
     ("rtlang.console.doctor", "rtlang_grammars.machine.native.native_code", "it reports a numba that does not load"),
     ("rtlang.console.loading", "rtlang.cassette.surface", "only runs with a journal need it"),
     ("rtlang.console.questions.commands", "rtlang.console.questions.page", "only the page needs a server"),
+    ("rtlang.console.checkpoints.quantize_command", "rtlang.model.quantization", "`--help` loads no torch"),
     ("rtlang.console.loading", "rtlang.runtime", "`rtlang run --url` loads no torch"),
     ("rtlang.fleet.connect", "rtlang.fleet.ray", "Ray is an optional dependency and takes seconds to load"),
     ("rtlang.console.fleet_commands", "rtlang.fleet.ray", "Ray is optional"),

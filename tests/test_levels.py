@@ -46,7 +46,7 @@ LEVELS: dict[str, list[str]] = {
     "rtlang.console": [
         "key_command options source",
         "grammar_report loading one_line_errors server_requests show",
-        "bench chat doctor fleet_commands fleet_view questions",
+        "bench chat checkpoints doctor fleet_commands fleet_view questions",
         "serving top",
     ],
     "rtlang.contract": [

@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from rtlang.model.decoders.transformers_loading import load_model
-from rtlang.model.loading.checkpoint_files import weight_files
 from rtlang.model.loading.published import quiet, read_config
+from rtlang.model.loading.safetensors_weights import SafetensorsWeights
 from rtlang.model.quantization.rounding import Rounding, rounded
 from rtlang_kernels.reference.low_bit import exact_weight
 
@@ -62,14 +62,18 @@ class InputStatistics:
         return (self.squares / max(1, self.num_rows)).float()
 
 
-def measured_inputs(directory: Path, token_ids: Sequence[int], dtype: torch.dtype) -> dict[str, InputStatistics]:
+def measured_inputs(
+    directory: Path, token_ids: Sequence[int], dtype: torch.dtype, weights: SafetensorsWeights | None = None
+) -> dict[str, InputStatistics]:
     """The inputs of all linear layers of a checkpoint over a text, by the names of their weights.
 
+    Args:
+        weights: of a quantized checkpoint.
     Raises:
         ModelLoadError: transformers cannot load the model.
     """
     with quiet():
-        model = load_model(directory, weight_files(directory), read_config(directory), dtype, None).eval()
+        model = load_model(directory, read_config(directory), dtype, None, weights).eval()
     found: dict[str, InputStatistics] = {}
 
     def watch(name: str) -> Callable[[Any, tuple[Any, ...]], None]:

@@ -1,7 +1,7 @@
 """Writes a checkpoint whose linear layers are rounded to 4 or 8 bits, in the pack-quantized layout of compressed-tensors.
 
-Matrices are read, rounded and written one after the other; shards keep the memory small. Embeddings, the head, routers and whatever is not
-a matrix with whole groups stay as they are; config.json lists the matrices among them.
+Matrices are read, rounded and written one after the other; shards keep the memory small. Embeddings, the head, routers, towers for
+images and sound, and whatever is not a matrix with whole groups stay as they are; config.json lists the matrices among them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from rtlang_kernels.reference.low_bit import exact_rows
 
 SHARD_BYTES = 1 << 30
 _WORD_BITS = 32
-_NOT_LINEAR = ("embed", "wte", "wpe", "norm", "lm_head", "router", "rotary")
+_NOT_LINEAR = (
+    *("embed", "wte", "wpe", "norm", "lm_head", "router", "rotary"),
+    *("vision", "visual", "audio", "image", "multi_modal", "mm_projector"),  # towers, whose accuracy text does not show
+)
 _ROUTERS = (".gate.weight", ".shared_expert_gate.weight", ".gate_weight")
 _ROWS = 1 << 22  # elements of a matrix whose error is computed at a time
 

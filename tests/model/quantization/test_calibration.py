@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -13,22 +14,28 @@ from rtlang.model.decoders.transformers_loading import load_model
 from rtlang.model.loader import model_directory
 from rtlang.model.loading.checkpoint_files import weight_files
 from rtlang.model.loading.published import read_config
+from rtlang.model.loading.safetensors_weights import SafetensorsWeights
 from rtlang.model.quantization.calibration import ChannelScaling, InputStatistics, measured_inputs
 from rtlang.model.quantization.rounding import Rounding, rounded
 from rtlang_kernels.reference.low_bit import exact_weight
 
+DIRECTORY = model_directory(EMBEDDED_MODEL)
 TOKENS = list(range(30, 130))
 ROUNDING = Rounding(4, 32)
 
 
 @pytest.fixture(scope="module")
 def inputs() -> dict[str, InputStatistics]:
-    return measured_inputs(model_directory(EMBEDDED_MODEL), TOKENS, torch.float32)
+    return measured_inputs(DIRECTORY, TOKENS, torch.float32, stored())
+
+
+def stored() -> SafetensorsWeights:
+    quantization = json.loads((DIRECTORY / "config.json").read_text())["quantization_config"]
+    return SafetensorsWeights(DIRECTORY, weight_files(DIRECTORY), quantization)
 
 
 def stock() -> Any:
-    directory = model_directory(EMBEDDED_MODEL)
-    return load_model(directory, weight_files(directory), read_config(directory), torch.float32, None).eval()
+    return load_model(DIRECTORY, read_config(DIRECTORY), torch.float32, None, stored()).eval()
 
 
 def test_statistics_are_those_of_the_inputs(inputs: dict[str, InputStatistics]) -> None:

