@@ -67,18 +67,28 @@ BLOCK_TYPES = {
 }
 """The types that are read, by their numbers in a file."""
 
-_OTHERS = dict(
-    [
-        *enumerate(["Q4_2", "Q4_3"], 4),
-        *((9, "Q8_1"), (15, "Q8_K")),
-        *enumerate(["IQ2_XXS", "IQ2_XS", "IQ3_XXS", "IQ1_S"], 16),
-        *((21, "IQ3_S"), (22, "IQ2_S"), (29, "IQ1_M")),
-        *enumerate(
-            ["Q4_0_4_4", "Q4_0_4_8", "Q4_0_8_8", "TQ1_0", "TQ2_0", "IQ4_NL_4_4", "IQ4_NL_4_8", "IQ4_NL_8_8"], 31
-        ),
-        (41, "Q1_0"),
-    ]
-)
+_OTHERS = {
+    4: "Q4_2",
+    5: "Q4_3",
+    9: "Q8_1",
+    15: "Q8_K",
+    16: "IQ2_XXS",
+    17: "IQ2_XS",
+    18: "IQ3_XXS",
+    19: "IQ1_S",
+    21: "IQ3_S",
+    22: "IQ2_S",
+    29: "IQ1_M",
+    31: "Q4_0_4_4",
+    32: "Q4_0_4_8",
+    33: "Q4_0_8_8",
+    34: "TQ1_0",
+    35: "TQ2_0",
+    36: "IQ4_NL_4_4",
+    37: "IQ4_NL_4_8",
+    38: "IQ4_NL_8_8",
+    41: "Q1_0",
+}
 """Names of types that are not read, for messages."""
 
 

@@ -90,7 +90,9 @@ class GgufFile:
         if entry.kind.format is None:
             raise ModelLoadError(entry.path, f"tensor {shown(name)} is {entry.kind.name}: expected quantized weights")
         shape, data, scales = entry.shape, self._data(entry), self._scales(entry)
-        if len(shape) != (2 if expert is None else 3):
+        num_dims = 2 if expert is None else 3
+        shape = (1,) * (num_dims - len(shape)) + shape  # ggml leaves out outer dimensions of 1
+        if len(shape) != num_dims:
             expected = "[out, in]" if expert is None else "[experts, out, in]"
             raise ModelLoadError(entry.path, f"tensor {shown(name)} has shape {list(shape)}: expected {expected}")
         if expert is not None:
@@ -125,7 +127,10 @@ class GgufFile:
         return torch.from_numpy(data).view(entry.kind.dtype).view(shape)
 
     def release(self, name: str) -> None:
-        """Give back the memory that a tensor takes in this process, after it was copied; its bytes are read again when they are used."""
+        """Give back the memory that a tensor takes in this process, after it was copied.
+
+        Its bytes are read from the file again when they are used; changes of them are lost.
+        """
         entry = self._entry(name)
         if hasattr(mmap, "MADV_DONTNEED"):
             start = entry.first_byte // mmap.PAGESIZE * mmap.PAGESIZE
