@@ -20,6 +20,7 @@ from rtlang.model.loading.gguf.block_types import BlockType, block_type
 MetadataValue = str | int | float | bool | list[str] | list[int] | list[float] | list[bool]
 
 _MAGIC = b"GGUF"
+_LARGE_FILE_POINTER = b"version https://git-lfs"
 _VERSIONS = 2, 3
 _MAX_TENSORS = 1 << 17
 _MAX_KEYS = 1 << 16
@@ -90,6 +91,10 @@ class _HeaderReader:
     def header(self) -> Header:
         """The whole header."""
         if self._bytes(4, "magic") != _MAGIC:
+            if self._data[: len(_LARGE_FILE_POINTER)] == _LARGE_FILE_POINTER:
+                raise ValueError(
+                    "the file is a pointer of git-lfs and holds no weights; run git lfs pull in its folder"
+                )
             raise ValueError(f"magic = {self._data[:4]!r}: expected {_MAGIC!r}, a GGUF file")
         self._check_version(self._number("I", "version"))
         num_tensors = self._count("number of tensors", _MAX_TENSORS, 24)

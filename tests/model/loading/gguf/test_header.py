@@ -28,6 +28,7 @@ def tensor(name: str, dims: tuple[int, ...] = (4,), kind: int = 0, offset: int =
 
 FAULTS = {
     "magic": (b"GGML" + bytes(20), r"magic = b'GGML': expected b'GGUF', a GGUF file"),
+    "pointer": (b"version https://git-lfs.github.com/spec/v1\n", r"the file is a pointer of git-lfs .* git lfs pull"),
     "version 1": (header(1), r"version = 1: expected 2 or 3; convert the model again with a current llama\.cpp"),
     "version 4": (header(4), r"version = 4: expected 2 or 3$"),
     "big endian": (b"GGUF" + struct.pack(">IQQ", 3, 0, 0), r"version = 3 in big endian: expected a little-endian file"),
