@@ -47,6 +47,7 @@ _NATIVE_WHOLES = frozenset(
 _DEFAULT_MAX_POSITION_EMBEDDINGS = 2048
 _MAX_NUMBER = 1 << 40  # upper bound for any entry; memory needs are checked later
 _MAX_REAL = 1e30
+_MODELOPT_CONFIG = "hf_quant_config.json"  # describes quantization where config.json does not
 _MAX_LAYERS = 4096  # the largest models published have a few hundred
 
 
@@ -124,6 +125,10 @@ class ModelConfig:
         raw = _read_json(directory, "config.json", required=True)
         refuse_published(directory, raw)
         generation = _read_json(directory, "generation_config.json", required=False)
+        if raw.get("quantization_config") is None and (
+            found := _read_json(directory, _MODELOPT_CONFIG, required=False)
+        ):
+            raw = {**raw, "quantization_config": {"quant_method": "modelopt", **found}}
         reader = _Reader(directory, raw, generation)
         try:
             return reader.model_config()

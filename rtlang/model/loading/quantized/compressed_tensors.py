@@ -18,11 +18,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rtlang.model.loading.quantized.matrix import CodedMatrix, Codes, Matrix, Rows, unpacked_int8
-from rtlang.model.loading.quantized.packed_bits import E2M1_TWICE, power_of_two, unpacked
+from rtlang.model.loading.quantized.float4 import float4_codes
+from rtlang.model.loading.quantized.input_order import input_order_of, reordered
+from rtlang.model.loading.quantized.matrix import CodedMatrix, Codes, Matrix, Rows, matrix_shape, unpacked_int8
+from rtlang.model.loading.quantized.packed_bits import unpacked
 from rtlang.model.loading.quantized.scale_layout import ScaleLayout, scale_fields
 from rtlang.model.loading.stored_tensors import StoredTensors
-from rtlang_kernels.contract.low_bit import ScaleType
 
 logger = logging.getLogger(__name__)
 
@@ -148,7 +149,7 @@ class CompressedTensors:
         kind, name = stored.dtype(part("")), part("")
         if kind not in ("I8", "F8_E4M3"):
             raise ValueError(f"is {kind} with scales; only I8 and F8_E4M3 may have scales")
-        shape = _matrix_shape(stored.shape(name))
+        shape = matrix_shape(stored.shape(name))
         zero_points = self._zero_points_of(stored, part) if kind == "I8" else None
         parts = [name, part("_scale"), *([part("_zero_point")] if zero_points else [])]
         order = self._order_of(stored, part, parts)
@@ -159,19 +160,7 @@ class CompressedTensors:
                 return self._codes(
                     stored, part, shape, 8, lambda first, last: unpacked_int8(values[first:last]), zero_points, order
                 )
-            layout = self._layout(stored, part, shape)
-            codes = values.view(torch.uint8)
-            if stored.dtype(part("_scale")) == "U8":  # MXFP8
-                exponents = stored.tensor(part("_scale"))
-                return Codes(
-                    shape,
-                    8,
-                    lambda first, last: codes[first:last],
-                    scale_type=ScaleType.BFLOAT16,
-                    scales=lambda first, last: power_of_two(layout.expanded(exponents, first, last)),
-                    group=layout.group,
-                    is_float8=True,
-                )
+            layout, codes = self._layout(stored, part, shape), values.view(torch.uint8)
             fields = scale_fields(stored, part("_scale"), layout)
             return Codes(shape, 8, lambda first, last: codes[first:last], is_float8=True, **fields)
 
@@ -181,7 +170,7 @@ class CompressedTensors:
         if part("_shape") not in stored:
             raise ValueError(f"lacks {part('_shape')}")
         sizes = stored.tensor(part("_shape"))
-        shape = _matrix_shape(tuple(sizes.tolist()) if sizes.ndim == 1 and not sizes.is_floating_point() else ())
+        shape = matrix_shape(tuple(sizes.tolist()) if sizes.ndim == 1 and not sizes.is_floating_point() else ())
         num_outputs, num_inputs = shape
         found, kind = stored.shape(part("_packed")), stored.dtype(part("_packed"))
         fitting = [bits for bits in self._bits if found == (num_outputs, -(-num_inputs * bits // 32))]
@@ -233,7 +222,7 @@ class CompressedTensors:
 
     def _float4(self, stored: StoredTensors, part: _Part) -> Matrix:
         """NVFP4, with a global scale, or MXFP4."""
-        packed = _matrix_shape(stored.shape(part("_packed")))
+        packed = matrix_shape(stored.shape(part("_packed")))
         shape = packed[0], 2 * packed[1]
         has_global = part("_global_scale") in stored
         parts = [part("_packed"), part("_scale"), *([part("_global_scale")] if has_global else [])]
@@ -270,58 +259,6 @@ class CompressedTensors:
         return name
 
 
-def float4_codes(shape: tuple[int, int], words: Tensor, scales: Tensor, layout: ScaleLayout, **fields: Any) -> Codes:
-    """Codes of float4.
-
-    Args:
-        words: uint8 [out, in / 2], the even input in the low bits.
-        scales: e4m3, or uint8 exponents (e8m0).
-    """
-    is_e4m3 = scales.dtype is torch.float8_e4m3fn
-    exponents = None if is_e4m3 else scales.view(torch.uint8)
-
-    def halved(first: int, last: int) -> Tensor:  # of values that are doubled to be integers
-        if exponents is not None:
-            return power_of_two(layout.expanded(exponents, first, last), -1)
-        return layout.expanded(scales.view(torch.uint8), first, last).view(torch.float8_e4m3fn).half() * 0.5
-
-    return Codes(
-        shape,
-        4,
-        lambda first, last: unpacked(words[first:last], 4, shape[1]),
-        scale_type=ScaleType.FLOAT16 if is_e4m3 else ScaleType.BFLOAT16,
-        scales=halved,
-        group=layout.group,
-        table=E2M1_TWICE,
-        **fields,
-    )
-
-
-def input_order_of(group_of: Tensor, num_inputs: int, group: int) -> dict[str, Any]:
-    """The fields of `Codes` for columns whose groups do not follow one another: sorted by group where each has the same number of columns.
-
-    Args:
-        group_of: integers [in], the group of each column.
-    Raises:
-        ValueError: there are other numbers of columns or of groups.
-    """
-    groups, num_groups = group_of.long(), -(-num_inputs // max(1, group))
-    if groups.shape != (num_inputs,) or (num_inputs and not 0 <= int(groups.min()) <= int(groups.max()) < num_groups):
-        raise ValueError(f"has groups of {list(groups.shape)} inputs that are not those of its {num_inputs} inputs")
-    plain = torch.arange(num_inputs) // max(1, group)
-    if torch.equal(groups, plain):
-        return {}
-    order = torch.argsort(groups, stable=True)
-    if not torch.equal(groups[order], plain):
-        return {"group_of": groups}
-    return {"input_order": order}
-
-
-def reordered(codes: Rows, order: Tensor | None) -> Rows:
-    """Codes with their columns in an order of inputs."""
-    return codes if order is None else lambda first, last: codes(first, last)[:, order]
-
-
 def _unsigned_zero_points(stored: StoredTensors, name: str, layout: ScaleLayout, bits: int) -> Tensor:
     """Zero points of unsigned codes: uint8, one per scale."""
     num_outputs, num_inputs = layout.shape
@@ -337,12 +274,6 @@ def _unsigned_zero_points(stored: StoredTensors, name: str, layout: ScaleLayout,
     if shifted.numel() and not 0 <= int(shifted.min()) <= int(shifted.max()) < 1 << bits:
         raise ValueError(f"has zero points beyond {bits} bits")
     return shifted.to(torch.uint8)
-
-
-def _matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
-    if len(shape) != 2 or min(shape) < 1:
-        raise ValueError(f"has shape {list(shape)}; expected a matrix")
-    return shape[0], shape[1]
 
 
 def _block_size(block: object) -> tuple[int, int] | None:

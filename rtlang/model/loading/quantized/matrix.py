@@ -155,6 +155,12 @@ class _Weight:
         return values.contiguous()
 
 
+def matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
+    if len(shape) != 2 or min(shape) < 1:
+        raise ValueError(f"has shape {list(shape)}; expected a matrix")
+    return shape[0], shape[1]
+
+
 def unpacked_int8(values: Tensor) -> Tensor:
     """Signed bytes as codes whose zero is 128."""
     return values.view(torch.uint8) ^ 128

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 
 from rtlang.model.loading.quantized.matrix import SCALE_TYPES
+from rtlang.model.loading.quantized.packed_bits import power_of_two
 from rtlang.model.loading.stored_tensors import StoredTensors
+from rtlang_kernels.contract.low_bit import ScaleType
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +57,8 @@ class ScaleLayout:
             for rows, group in blocks:
                 if scales == (-(-num_outputs // rows), -(-num_inputs // group)):
                     return cls(shape, group, rows)
-            if scales[0] == num_outputs and num_inputs % scales[1] == 0:
-                return cls(shape, num_inputs // scales[1], 1)
-            for group in groups:
+            whole = [num_inputs // scales[1]] if num_inputs % scales[1] == 0 else []
+            for group in (*(each for each in groups if each in whole), *groups, *whole):
                 if scales == (num_outputs, -(-num_inputs // group)):
                     return cls(shape, group, 1)
         raise ValueError(f"scales of shape {list(scales)} do not match a weight of shape {list(shape)}")
@@ -78,21 +79,26 @@ class ScaleLayout:
 def scale_fields(
     stored: StoredTensors, name: str, layout: ScaleLayout, *, has_zero_points: bool = False
 ) -> dict[str, Any]:
-    """The fields of `Codes` for the float scales of a name.
+    """The fields of `Codes` for the scales of a name: floats, or exponents of 8 bits.
 
     Args:
         has_zero_points: whether groups have zero points, which need scales of groups even where a group is the row.
     Raises:
-        ValueError: they are not floats of a supported dtype.
+        ValueError: they have another dtype.
     """
-    kind = stored.dtype(name)
-    if kind not in SCALE_TYPES:
-        raise ValueError(f"has scales of type {kind}; only floats of 16 and 32 bits are supported")
-    scales = stored.tensor(name)
+    kind, scales = stored.dtype(name), stored.tensor(name)
+    scale_type = SCALE_TYPES.get(kind)
+    convert: Callable[[Tensor], Tensor] = Tensor.contiguous
+    if kind in ("U8", "F8_E8M0"):
+        scales, scale_type, convert = scales.view(torch.uint8), ScaleType.BFLOAT16, power_of_two
+    if scale_type is None:
+        raise ValueError(
+            f"has scales of type {kind}; only floats of 16 and 32 bits and exponents of 8 bits are supported"
+        )
     if layout.is_of_rows and not has_zero_points:
-        return {"row_scales": lambda first, last: layout.expanded(scales, first, last)[:, 0].float()}
+        return {"row_scales": lambda first, last: convert(layout.expanded(scales, first, last)[:, 0]).float()}
     return {
-        "scale_type": SCALE_TYPES[kind],
-        "scales": lambda first, last: layout.expanded(scales, first, last),
+        "scale_type": scale_type,
+        "scales": lambda first, last: convert(layout.expanded(scales, first, last)),
         "group": layout.group,
     }

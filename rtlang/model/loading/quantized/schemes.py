@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from rtlang.model.loading.quantized import compressed_tensors
+from rtlang.model.loading.quantized import awq, bitsandbytes, compressed_tensors, float8, gptq, modelopt, mxfp4
 from rtlang.model.loading.quantized.matrix import Matrix
 from rtlang.model.loading.stored_tensors import StoredTensors
 
@@ -38,8 +38,17 @@ class _Method:
     make: Callable[[Config], Scheme]
 
 
-_METHODS = {"compressed-tensors": _Method(compressed_tensors.obstacle, compressed_tensors.CompressedTensors)}
-SUPPORTED = "the int-quantized int8 layout of compressed-tensors"
+_METHODS = {
+    "awq": _Method(awq.obstacle, awq.Awq),
+    "bitsandbytes": _Method(bitsandbytes.obstacle, bitsandbytes.BitsAndBytes),
+    "compressed-tensors": _Method(compressed_tensors.obstacle, compressed_tensors.CompressedTensors),
+    "fbgemm_fp8": _Method(float8.obstacle, float8.Float8),
+    "fp8": _Method(float8.obstacle, float8.Float8),
+    "gptq": _Method(gptq.obstacle, gptq.Gptq),
+    "modelopt": _Method(modelopt.obstacle, modelopt.ModelOpt),
+    "mxfp4": _Method(mxfp4.obstacle, mxfp4.Mxfp4),
+}
+SUPPORTED = "the formats compressed-tensors, awq, gptq, fp8, fbgemm_fp8, modelopt, mxfp4 and bitsandbytes"
 """The formats that are read, for error messages."""
 
 
@@ -49,20 +58,27 @@ def quantization_obstacle(config: object) -> str | None:
         return None
     if not isinstance(config, Mapping):
         return f"quantization_config = {str(config)[:80]!r}: expected an object"
-    method = config.get("quant_method")
+    method = method_of(config)
     if method not in _METHODS:
         return (
-            f"the weights are quantized ({method or 'unknown method'}); supported are floats and {SUPPORTED}: choose such a version of "
+            f"the weights are quantized ({method}); supported are floats and {SUPPORTED}: choose such a version of "
             "the model, or convert it to bfloat16 as docs/model-families.md shows"
         )
     return _METHODS[method].obstacle(config)
+
+
+def method_of(config: Config) -> str:
+    """The method of a `quantization_config`; old configs of bitsandbytes do not name it."""
+    if "quant_method" not in config and (config.get("load_in_4bit") or config.get("load_in_8bit")):
+        return "bitsandbytes"
+    return str(config.get("quant_method") or "unknown method").lower()[:80]
 
 
 def scheme_of(config: object) -> Scheme | None:
     """The scheme of a supported `quantization_config`; None without one."""
     if not isinstance(config, Mapping):
         return None
-    return _METHODS[config["quant_method"]].make(config)
+    return _METHODS[method_of(config)].make(config)
 
 
 def least_bits(config: object) -> int:
@@ -73,6 +89,6 @@ def least_bits(config: object) -> int:
 
 def quantizes_inputs(config: object) -> bool:
     """Whether a supported `quantization_config` asks for int8 inputs of all its linear layers."""
-    if not isinstance(config, Mapping) or config.get("quant_method") != "compressed-tensors":
+    if not isinstance(config, Mapping) or method_of(config) != "compressed-tensors":
         return False
     return compressed_tensors.quantizes_inputs(config)
