@@ -83,10 +83,15 @@ class ReferenceLowBitLinear:
 
     def rows(self, indices: Tensor) -> Tensor:
         """See `LinearLayer`."""
+        runs: list[list[int]] = []  # of consecutive rows: first, and one past the last
         for place, index in enumerate(indices.tolist()):
             if not 0 <= index < self.out_features:
                 raise IndexError(f"indices[{place}] = {index}: expected 0 to {self.out_features - 1}")
-        found = [self._multiplied_out(index, index + 1) for index in indices.tolist()]
+            if runs and runs[-1][1] == index:
+                runs[-1][1] += 1
+            else:
+                runs.append([index, index + 1])
+        found = [self._multiplied_out(first, last) for first, last in runs]
         return torch.cat(found) if found else torch.empty(0, self.in_features, dtype=self._dtype)
 
     def _multiplied_out(self, first: int, last: int) -> Tensor:

@@ -58,6 +58,7 @@ def test_the_layer_multiplies_by_what_the_weights_are(name: str) -> None:
     gated = ReferenceLowBitLinear(parts, bias, True, torch.float32)
     assert gated.out_features == 32
     assert torch.allclose(gated(x), functional.silu(expected[:, :32]) * expected[:, 32:], atol=1e-5)
-    assert torch.equal(plain.rows(torch.tensor([40, 3])), exact[[40, 3]])
+    for indices in ([40, 3], [3, 4, 5, 40, 41, 40], []):
+        assert torch.equal(plain.rows(torch.tensor(indices, dtype=torch.int64)), exact[indices])
     with pytest.raises(IndexError, match=r"indices\[1\] = 64"):
         plain.rows(torch.tensor([0, 64]))
