@@ -204,9 +204,9 @@ class PackedEmbedding(Tensor):
     linear: Linear
 
     @classmethod
-    def of(cls, linear: Linear, dtype: torch.dtype) -> PackedEmbedding:
-        """The weight of the embedding that `linear` holds."""
-        made = torch.empty(0, dtype=dtype).as_subclass(cls)
+    def of(cls, linear: Linear, dtype: torch.dtype, device: torch.device | None = None) -> PackedEmbedding:
+        """The weight of the embedding that `linear` holds, on its device; default: the CPU."""
+        made = torch.empty(0, dtype=dtype, device=device).as_subclass(cls)
         made.linear = linear
         return made
 

@@ -15,7 +15,10 @@ class CheckpointWeights(Protocol):
     """All weights of a checkpoint in any file format, by the names that transformers gives to those of a float checkpoint.
 
     A weight of few bits has the one name of its matrix, such as `model.layers.0.self_attn.q_proj.weight`; its scales and zero points have
-    none. Experts are matrices of their own: `model.layers.0.mlp.experts.7.down_proj.weight`.
+    none. Experts are matrices of their own [out, in], whether or not files and models stack them:
+    `model.layers.0.mlp.experts.7.down_proj.weight`, and either `gate_proj` and `up_proj` or `gate_up_proj`, in whose rows the two follow
+    one another or take turns as in the model; or w1, w2 and w3. Biases of experts are the stacked tensors of a float checkpoint, such as
+    `model.layers.0.mlp.experts.gate_up_proj_bias`.
     """
 
     def names(self) -> Collection[str]:
