@@ -102,7 +102,8 @@ def write_gguf(
 
     Args:
         tensors: `StoredTensor`, or arrays [.., out, in] of numbers, which are stored in their dtype.
-        metadata: integers become uint32 (int32 if negative, uint64 if large), floats float32; the architecture is `llama` if not given.
+        metadata: integers become uint32 (int32 if negative or in a list, uint64 if large), floats float32; the architecture is `llama` if
+            not given.
         tensors_per_file: 0 for one file.
     """
     metadata = dict(metadata or {})
@@ -132,7 +133,7 @@ def _value_type(value: Any) -> GGUFValueType:
     if isinstance(first, bool):
         return GGUFValueType.BOOL
     if isinstance(first, int):
-        if min(items) < 0:
+        if min(items) < 0 or (isinstance(value, list) and max(items) < 1 << 31):
             return GGUFValueType.INT32
         return GGUFValueType.UINT32 if max(items) < 1 << 32 else GGUFValueType.UINT64
     return GGUFValueType.FLOAT32 if isinstance(first, float) else GGUFValueType.STRING
