@@ -16,7 +16,10 @@ from rtlang_kernels.reference.low_bit import exact_weight
 def written(folder: Path, tensors: dict[str, Tensor], config: Any) -> SafetensorsWeights:
     """The weights of a file of tensors with a quantization_config."""
     folder.mkdir(exist_ok=True)
-    save_file({name: each.clone(memory_format=torch.contiguous_format) for name, each in tensors.items()}, folder / "model.safetensors")
+    save_file(
+        {name: each.clone(memory_format=torch.contiguous_format) for name, each in tensors.items()},
+        folder / "model.safetensors",
+    )
     return SafetensorsWeights(folder, [folder / "model.safetensors"], config)
 
 
