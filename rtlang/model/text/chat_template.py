@@ -11,6 +11,7 @@ import datetime
 import functools
 import itertools
 import json
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -46,6 +47,24 @@ _CONTAINERS = (list, tuple, dict)
 _MAX_NESTING = 200
 
 
+class _Counts(threading.local):
+    """What is left of the limits of a rendering, on the thread that renders.
+
+    Attributes:
+        sizes: characters and elements of values that were counted, by id, with the value.
+    """
+
+    def __init__(self) -> None:
+        self.sizes: dict[int, tuple[object, int]] = {}
+        self.reset()
+
+    def reset(self) -> None:
+        """Start a rendering."""
+        self.rounds_left, self.chars_left = MAX_ROUNDS, MAX_WORK_CHARS
+        self.sizes.clear()
+        self.end_of_time = time.thread_time() + MAX_RENDER_CPU_S
+
+
 class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
     """The Jinja environment of one model's chat template. Used by one thread at a time.
 
@@ -63,8 +82,7 @@ class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
             extensions=[_Generation, jinja2.ext.loopcontrols],
             finalize=self._written,
         )
-        self._sizes: dict[int, tuple[object, int]] = {}
-        self.begin()
+        self._counts = _Counts()
         self.globals.pop("lipsum")
         self.globals["namespace"] = _Namespace
         self.globals["raise_exception"] = _raise_exception
@@ -83,10 +101,8 @@ class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
         return self.from_string(source)
 
     def begin(self) -> None:
-        """Reset the counts for a new rendering."""
-        self._rounds_left, self._chars_left = MAX_ROUNDS, MAX_WORK_CHARS
-        self._sizes.clear()
-        self._end_of_time = time.thread_time() + MAX_RENDER_CPU_S
+        """Reset the counts for a new rendering on this thread; others may render at the same time."""
+        self._counts.reset()
 
     def count_iteration(self) -> None:
         """Count a loop iteration or macro call; called by the template.
@@ -94,9 +110,9 @@ class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
         Raises:
             LimitExceeded: the limit is exceeded, or the time is over.
         """
-        self._rounds_left -= 1
+        self._counts.rounds_left -= 1
         self._check_time()
-        if self._rounds_left < 0:
+        if self._counts.rounds_left < 0:
             raise LimitExceeded(f"the template exceeds {MAX_ROUNDS} loop iterations and macro calls")
 
     def count_work(self, *values: object) -> None:
@@ -106,8 +122,8 @@ class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
             LimitExceeded: the limit is exceeded, or the time is over.
         """
         self._check_time()
-        self._chars_left -= sum(len(value) for value in values if isinstance(value, str | list | tuple | dict))
-        if self._chars_left < 0:
+        self._counts.chars_left -= sum(len(value) for value in values if isinstance(value, str | list | tuple | dict))
+        if self._counts.chars_left < 0:
             raise LimitExceeded(f"the template's operations read more than {MAX_WORK_CHARS} characters")
 
     def built(self, value: Any) -> Any:
@@ -137,14 +153,14 @@ class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
             return len(value) + 1
         if not isinstance(value, _CONTAINERS):
             return 1
-        known = self._sizes.get(id(value))
+        known = self._counts.sizes.get(id(value))
         if known is not None:
             return known[1]
         if depth > _MAX_NESTING:
             raise LimitExceeded(f"the template nests values more than {_MAX_NESTING} deep")
         inner = itertools.chain(value, value.values()) if isinstance(value, dict) else value
         size = 1 + sum(self._size(each, depth + 1) for each in inner)
-        self._sizes[id(value)] = value, size
+        self._counts.sizes[id(value)] = value, size
         return size
 
     def _written(self, value: Any) -> str:
@@ -152,7 +168,7 @@ class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
         return tracked_text.text_of(self.built(value))
 
     def _check_time(self) -> None:
-        if time.thread_time() > self._end_of_time:
+        if time.thread_time() > self._counts.end_of_time:
             raise LimitExceeded(f"the template runs for more than {MAX_RENDER_CPU_S:g} s")
 
     def concatenate(self, *values: object) -> str:

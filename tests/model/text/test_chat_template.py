@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from concurrent.futures import ThreadPoolExecutor
 
 import jinja2
 import pytest
@@ -177,6 +178,23 @@ def test_each_rendering_has_all_its_rounds(monkeypatch: pytest.MonkeyPatch) -> N
     for _ in range(2):
         environment.begin()
         assert template.render() == "ok"
+
+
+def test_renderings_on_several_threads_have_limits_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat_template, "MAX_ROUNDS", 1500)
+    environment = TemplateEnvironment(NOW)
+    template = environment.compiled("{% for i in range(1000) %}x{% endfor %}")
+
+    def whole() -> str:
+        environment.begin()
+        return template.render()
+
+    environment.begin()
+    pieces = template.generate()
+    begun = [next(pieces) for _ in range(500)]
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(whole).result() == "x" * 1000
+    assert "".join([*begun, *pieces]) == "x" * 1000
 
 
 def test_a_source_without_end_is_refused() -> None:
