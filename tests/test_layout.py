@@ -326,6 +326,14 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/kernels/test_layer_ops.py",
         "part of the CPU backend",
     ),
+    "kernels/rtlang_kernels/cpu/codegen/low_bit_vectors.py": (
+        "tests/kernels/cpu/test_low_bit_linear.py",
+        "part of the CPU backend",
+    ),
+    "kernels/rtlang_kernels/cpu/codegen/input_quantizing.py": (
+        "tests/kernels/cpu/test_low_bit_inputs.py",
+        "part of the CPU backend",
+    ),
     "kernels/rtlang_kernels/cpu/codegen/quantize_vectors.py": (
         "tests/kernels/cpu/test_linear.py",
         "part of the CPU backend",

@@ -53,10 +53,10 @@ GATE = BLOCK // 2  # outputs of a gated block
 ZERO = np.float32(0.0)
 _NO_FACTORS = np.zeros(1, np.float32)
 _INT = types.int64
-_FINISH = (_INT,) * 9
+FINISH_TYPES = (_INT,) * 9
 _STEP_LINES = STEP * UNROLL // LINE  # cache lines of weights per iteration
 # Steps times tiles from which threads gain: some 100 us of work, while waking a thread costs 30 us.
-_WORTH_THREADS = 20_000
+WORTH_THREADS = 20_000
 
 
 class Code(NamedTuple):
@@ -317,7 +317,7 @@ def blocks_of(num_outputs: Any, width: Any) -> Any:
 @cache
 def finish_address(code: Code) -> int:
     """Address of the machine code of `finish_kernel`."""
-    return address_of(finish_kernel(code), _FINISH)
+    return address_of(finish_kernel(code), FINISH_TYPES)
 
 
 def lines_of(passes: int) -> int:
@@ -485,7 +485,7 @@ class PackedLinear:
     def is_worth_threads(self, num_rows: int) -> bool:
         """Whether several threads are faster than one."""
         num_blocks, num_steps = self.weight.shape[:2]
-        return num_steps * num_blocks * -(-num_rows // self.code.max_rows) >= _WORTH_THREADS
+        return num_steps * num_blocks * -(-num_rows // self.code.max_rows) >= WORTH_THREADS
 
     def __call__(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
         """Multiply x [num_rows, in_features] of `dtype`, contiguous in its rows. Returns [num_rows, out_features], contiguous.

@@ -32,6 +32,7 @@ class Processor:
         num_cores: logical cores of the machine.
         has_bf16_dot: vdpbf16ps, the product of pairs of bfloat16 (AVX512-BF16).
         has_int8_dot: vpdpbusd on 512 bits, the product of quadruples of bytes (AVX512-VNNI).
+        has_avx_vnni: the same on 256 bits, without AVX-512 (AVX-VNNI).
         has_amx: products of matrix tiles of bfloat16 and of bytes (AMX). A process needs permission to use them, see `tile_permission`.
         has_fma: float32 multiply-add with one rounding.
     """
@@ -41,6 +42,7 @@ class Processor:
     num_cores: int
     has_bf16_dot: bool = False
     has_int8_dot: bool = False
+    has_avx_vnni: bool = False
     has_amx: bool = False
     has_avx512: bool = False
     has_avx2: bool = False
@@ -72,6 +74,7 @@ def processor() -> Processor:
         num_cores=cores,
         has_bf16_dot=has_avx512 and "avx512bf16" in names,
         has_int8_dot=has_avx512 and "avx512vnni" in names,
+        has_avx_vnni="avxvnni" in names,
         has_amx=has_avx512 and {"amx-tile", "amx-bf16", "amx-int8"} <= names,
         has_avx512=has_avx512,
         has_avx2="avx2" in names,

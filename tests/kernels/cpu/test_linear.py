@@ -75,7 +75,7 @@ def test_every_row_agrees_with_float64_and_has_the_same_bits_alone(
 
 @pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
 def test_threads_change_no_bit(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linear_module, "_WORTH_THREADS", 0)
+    monkeypatch.setattr(linear_module, "WORTH_THREADS", 0)
     linear, x = PackedLinear.pack(random(dtype, 300, 100)), random(dtype, 20, 100, seed=1)
     with threads(1):
         expected = linear(x)

@@ -72,7 +72,7 @@ def test_a_chunk_that_the_last_tiles_do_not_fill(tiled: Tiled) -> None:
 
 
 def test_threads_change_no_bit(tiled: Tiled, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linear_module, "_WORTH_THREADS", 0)
+    monkeypatch.setattr(linear_module, "WORTH_THREADS", 0)
     linear, x, before = tiled(PackedLinear.pack(random(300, 100))), random(20, 100, seed=1), torch.get_num_threads()
     try:
         torch.set_num_threads(1)

@@ -36,7 +36,7 @@ WORD = 4
 STEP = BLOCK * WORD  # bytes of a step of weights
 UNROLL = 2  # steps per iteration
 LINE = 64  # bytes of a cache line
-FLOAT32, BFLOAT16, INT8 = range(3)  # element types of weights
+FLOAT32, BFLOAT16, INT8, LOW_BIT = range(4)  # element types of weights; LOW_BIT: see `low_bit_vectors`
 FLOATS, WORDS = ir.VectorType(FLOAT, WIDTH), ir.VectorType(INT32, WIDTH)
 
 
@@ -202,7 +202,7 @@ def finish_line(
 
     Args:
         sums: BLOCK sums of `multiply_tile`.
-        constants: a float32 line of biases; for int8 also one of scales, and one of int32 to subtract from the sums.
+        constants: a float32 line of biases; for few bits also one of scales; for int8 also one of int32 to subtract from the sums.
         factor: for int8, the address of the scale of the row.
         residual: line of elements to add, or 0.
         target: line of elements; the first `valid` are written.
@@ -230,6 +230,8 @@ def finish_line(
                 result = builder.fmul(builder.sitofp(whole, FLOATS), scale)
             else:
                 result = load(builder, FLOATS, sums, place)
+            if kind == LOW_BIT:
+                result = builder.fmul(result, load(builder, FLOATS, constants, STEP + place))
             results.append(builder.fadd(result, load(builder, FLOATS, constants, place)))
         with builder.if_else(builder.icmp_signed("!=", is_gated, INT64(0))) as (gated, plain):
             with gated:

@@ -1,0 +1,257 @@
+"""The packed layout of weights of few bits: codes of blocks of 16 outputs, and records of what belongs to their groups.
+
+Nothing is rounded: `LowBitLayout.rows_of` returns what was packed. A weight is packed a few rows at a time, so packing needs little
+memory beside the packed weight.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from rtlang_kernels.contract.fused_step import BLOCK
+from rtlang_kernels.contract.low_bit import INPUT_GROUP, GroupedRows, LowBitWeight, ScaleType, WeightFormat
+from rtlang_kernels.cpu.codegen.low_bit_vectors import (
+    AVX2,
+    LANES,
+    LINE,
+    NO_EXTRA,
+    OFFSETS,
+    PLAIN,
+    SCALES,
+    VNNI_256,
+    VNNI_512,
+    WORD,
+    ZERO_POINTS,
+    Field,
+    LowBitCode,
+)
+from rtlang_kernels.cpu.threads import run_chunks
+from rtlang_kernels.host.huge_pages import zeros_in_huge_pages
+from rtlang_kernels.host.numba_jit import kernel
+from rtlang_kernels.host.processor import Processor
+
+HALVES = BLOCK // LANES  # blocks of codes of a block of outputs
+_CHUNK_CODES = 1 << 23  # codes that a reader hands out at a time
+_MAX_NARROW = 31  # see `low_bit_vectors`: width of a table whose products AVX2 adds up in 16 bits
+_LARGEST_SHIFTED = 2.0**100  # times MAGIC, a scale is finite
+_MIDDLE = 128  # of unsigned bytes
+
+
+class PackedWeight(NamedTuple):
+    """A weight in the layout of the kernels.
+
+    Attributes:
+        codes: uint8 [blocks of 16 outputs, bytes].
+        records: uint8 [blocks of 16 outputs, records, bytes].
+        row_scales: float32 [out].
+        largest_scale: magnitude of a bfloat16 scale; 0 of other types.
+    """
+
+    codes: Tensor
+    records: Tensor
+    row_scales: Tensor
+    largest_scale: float
+
+
+@dataclass(frozen=True, slots=True)
+class LowBitLayout:
+    """How weights of one format and shape lie in memory, and what the kernels need to know of their format.
+
+    Attributes:
+        fmt: the format of the stored codes: where there is no instruction for tables, bytes instead of indices.
+        code: for scales of any size.
+        zero: the operand that stands for 0, where groups have no zero points.
+        table: the operands of codes, uint8 [LINE], or None.
+        translated: the bytes for the indices of a table that is not kept, uint8 [16], or None.
+    """
+
+    fmt: WeightFormat
+    code: LowBitCode
+    num_inputs: int
+    zero: int
+    table: Tensor | None
+    translated: Tensor | None
+
+    @classmethod
+    def of(cls, fmt: WeightFormat, num_inputs: int, machine: Processor) -> LowBitLayout:
+        """The layout for a processor."""
+        products = products_of(machine)
+        low = 0 if fmt.table is None else min(fmt.table)
+        is_wide = fmt.table is not None and max(fmt.table) - low > _MAX_NARROW
+        table = translated = None
+        is_signed, zero = products == AVX2 and (fmt.bits == 8 or is_wide), fmt.zero
+        if fmt.table is not None:
+            zero = 0 if is_signed else -low
+            operands = torch.tensor([value + zero for value in fmt.table]).to(torch.uint8)
+            if products == PLAIN:
+                fmt, translated = WeightFormat(8, fmt.group, fmt.scales, zero), operands
+            else:
+                table = operands.repeat(LINE // len(operands))
+        elif is_signed:
+            zero -= _MIDDLE
+        extra = OFFSETS if fmt.has_offsets else ZERO_POINTS if fmt.has_zero_points else NO_EXTRA
+        shifts = fmt.scales in (ScaleType.FLOAT16, ScaleType.SUPER)
+        has_start = zero != 0 and extra != ZERO_POINTS
+        flags = int(table is not None), int(has_start), int(is_signed), int(shifts)
+        code = LowBitCode(fmt.bits, fmt.group, SCALES.index(fmt.scales), extra, *flags, products)
+        return cls(fmt, code, num_inputs, zero, table, translated)
+
+    @property
+    def num_spans(self) -> int:
+        """Records of a block."""
+        return -(-self.num_inputs // self.code.span)
+
+    @property
+    def num_chunks(self) -> int:
+        """Chunks of inputs, with padding."""
+        return self.num_spans * self.code.span // INPUT_GROUP
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of the codes of 16 outputs."""
+        return self.num_chunks * self.code.chunk_bytes
+
+    def code_for(self, largest_scale: float) -> LowBitCode:
+        """The machine code for weights whose bfloat16 scales are at most this large."""
+        is_small = self.fmt.scales is ScaleType.BFLOAT16 and largest_scale < _LARGEST_SHIFTED
+        return self.code._replace(is_shifted=1) if is_small else self.code
+
+    def pack(self, weight: LowBitWeight, *, is_gated: bool = False) -> PackedWeight:
+        """Copy a weight of this format and number of inputs.
+
+        Args:
+            is_gated: the outputs are gates, then as many factors, and a block of outputs holds 16 of each.
+        """
+        num_outputs = weight.shape[0]
+        parts = HALVES if is_gated else 1
+        size = num_outputs // parts
+        num_blocks = -(-size // (BLOCK // parts)) * HALVES
+        codes = zeros_in_huge_pages((num_blocks, self.block_bytes), torch.uint8)
+        records = zeros_in_huge_pages((num_blocks, self.num_spans, self.code.record_bytes), torch.uint8)
+        row_scales, largest = torch.ones(num_outputs), 0.0
+        step = max(LANES, _CHUNK_CODES // self.num_inputs // LANES * LANES)
+        for part, first in itertools.product(range(parts), range(0, size, step)):
+            start = part * size + first
+            rows = weight.rows(start, part * size + min(first + step, size))
+            place = first // LANES * parts + part
+            self._pack_codes(rows.codes, codes, place, parts)
+            for name, field in self.code.fields.items():
+                self._pack_field(getattr(rows, name), records[place::parts], field)
+            if rows.row_scales is not None:
+                row_scales[start : start + len(rows.codes)] = rows.row_scales
+            if self.fmt.scales is ScaleType.BFLOAT16 and rows.scales is not None and rows.scales.numel():
+                largest = max(largest, float(rows.scales.abs().max()))
+        return PackedWeight(codes, records, row_scales, largest)
+
+    def _pack_codes(self, source: Tensor, target: Tensor, place: int, step: int) -> None:
+        """Copy codes [n, in] into every `step`-th block from `place` on."""
+        if self.translated is not None:
+            source = self.translated[source.int()]
+        if padding := self.num_chunks * INPUT_GROUP - self.num_inputs:
+            source = functional.pad(source, (0, padding))
+        words = source.contiguous().view(torch.int32).numpy().view(np.uint32)
+        blocks = target.view(torch.int32).numpy().view(np.uint32)
+        num_blocks = -(-len(words) // LANES)
+        num_threads = min(torch.get_num_threads(), num_blocks)
+        planes = np.array(self.code.planes)
+        cuts = [num_blocks * i // num_threads for i in range(num_threads + 1)]
+        run_chunks(_pack_blocks, [(words, blocks, planes, place, step, a, b) for a, b in itertools.pairwise(cuts)])
+
+    def _pack_field(self, values: Tensor, target: Tensor, field: Field) -> None:
+        """Copy values of groups [n, groups] into the records of blocks."""
+        num_blocks = -(-len(values) // LANES)
+        padding = (0, self.num_spans * field.vectors - values.shape[1], 0, num_blocks * LANES - len(values))
+        values = functional.pad(values, padding) if any(padding) else values
+        ordered = values.view(num_blocks, LANES, self.num_spans, field.vectors).permute(0, 2, 3, 1).contiguous()
+        size = LANES * field.vectors * field.item
+        placed = ordered.view(torch.uint8).view(num_blocks, self.num_spans, size)
+        target[:num_blocks, :, field.start : field.start + size] = placed
+
+    def rows_of(self, packed: PackedWeight, outputs: Tensor, *, is_gated: bool = False) -> GroupedRows:
+        """Some outputs, int64 [n], as they were packed; codes have the format `fmt`."""
+        parts = HALVES if is_gated else 1
+        size = len(packed.row_scales) // parts
+        within = outputs % size
+        blocks, lanes = within // LANES * parts + outputs // size, within % LANES
+        words = packed.codes.view(torch.int32).numpy().view(np.uint32)
+        codes = torch.empty((len(outputs), self.num_chunks * INPUT_GROUP), dtype=torch.uint8)
+        target = codes.view(torch.int32).numpy().view(np.uint32)
+        _unpack_rows(words, blocks.numpy(), lanes.numpy(), np.array(self.code.planes), target)
+        found = GroupedRows(codes[:, : self.num_inputs].contiguous(), row_scales=packed.row_scales[outputs])
+        records = packed.records[blocks]
+        for name, field, dtype in self._typed_fields():
+            part = records[:, :, field.start : field.start + LANES * field.vectors * field.item]
+            part = part.view(len(outputs), self.num_spans, field.vectors, LANES, field.item)
+            values = part[torch.arange(len(outputs)), :, :, lanes].contiguous().view(dtype)
+            count = -(-self.num_inputs * field.vectors // self.code.span)
+            setattr(found, name, values.view(len(outputs), self.num_spans * field.vectors)[:, :count].contiguous())
+        return found
+
+    def _typed_fields(self) -> Iterator[tuple[str, Field, torch.dtype]]:
+        is_super = self.fmt.scales is ScaleType.SUPER
+        for name, field in self.code.fields.items():
+            if name == "scales":
+                yield name, field, torch.int8 if is_super else getattr(torch, self.fmt.scales.value)
+            else:
+                yield name, field, torch.uint8 if field.item == 1 else torch.float16
+
+
+def products_of(machine: Processor) -> int:
+    """The fastest products of bytes of a processor."""
+    if machine.has_int8_dot:
+        return VNNI_512
+    if machine.has_avx_vnni:
+        return VNNI_256
+    return AVX2 if machine.has_avx2 and machine.has_fma else PLAIN
+
+
+@kernel()
+def _pack_blocks(words: Any, blocks: Any, planes: Any, place: Any, step: Any, first: Any, last: Any) -> None:
+    """Copy codes, uint32 [n, in / WORD] of a byte each: blocks `first` to `last` - 1 of 16 rows into every `step`-th of uint32
+    [blocks, bytes / 4] from `place` on.
+
+    planes: bits of each, the lowest first.
+    """
+    per_chunk = INPUT_GROUP // WORD
+    for block in range(first, last):
+        for chunk in range(words.shape[1] // per_chunk):
+            for lane in range(min(LANES, len(words) - block * LANES)):
+                row, shift, line = block * LANES + lane, 0, chunk * planes.sum()
+                for plane in planes:
+                    mask = np.uint32(0x01010101 * ((1 << plane) - 1))
+                    per_line = per_chunk // plane
+                    for index in range(plane):
+                        found = np.uint32(0)
+                        for part in range(per_line):
+                            word = words[row, chunk * per_chunk + index * per_line + part]
+                            found |= ((word >> np.uint32(shift)) & mask) << np.uint32(part * plane)
+                        blocks[place + block * step, (line + index) * LANES + lane] = found
+                    shift += plane
+                    line += plane
+
+
+@kernel()
+def _unpack_rows(blocks: Any, places: Any, lanes: Any, planes: Any, words: Any) -> None:
+    """Copy lane lanes[i] of block places[i] back to row i of `words`; see `_pack_blocks`."""
+    per_chunk = INPUT_GROUP // WORD
+    for row in range(len(words)):
+        for chunk in range(words.shape[1] // per_chunk):
+            for index in range(per_chunk):
+                found, shift, line = np.uint32(0), 0, chunk * planes.sum()
+                for plane in planes:
+                    mask = np.uint32(0x01010101 * ((1 << plane) - 1))
+                    per_line = per_chunk // plane
+                    word = blocks[places[row], (line + index // per_line) * LANES + lanes[row]]
+                    part = np.uint32(index % per_line * plane)
+                    found |= ((word >> part) & mask) << np.uint32(shift)
+                    shift += plane
+                    line += plane
+                words[row, chunk * per_chunk + index] = found
