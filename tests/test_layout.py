@@ -334,10 +334,6 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/kernels/cpu/test_low_bit_inputs.py",
         "part of the CPU backend",
     ),
-    "kernels/rtlang_kernels/cpu/codegen/quantize_vectors.py": (
-        "tests/kernels/cpu/test_linear.py",
-        "part of the CPU backend",
-    ),
     "kernels/rtlang_kernels/cpu/codegen/linear_vectors.py": (
         "tests/kernels/cpu/test_linear.py",
         "part of the CPU backend",

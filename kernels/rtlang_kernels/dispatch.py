@@ -34,9 +34,9 @@ class Backend:
     """One implementation of every operation; signatures as in the reference backend.
 
     `packed_linear` packs a weight [out, in], a bias or None, and whether the results are gated (silu(first half) * second half); None
-    leaves linear layers to torch. `packed_int8_linear` packs an int8 weight, scales [out], a bias, whether gated, and the dtype of inputs,
-    which are quantized as well. `low_bit_linear` makes a layer of weights in the sense of `contract.low_bit`, whose outputs follow one
-    another, a bias, whether gated, and the dtype of inputs. `tune` sets what is measured of the packed layers of a model, once they are
+    leaves linear layers to torch. `low_bit_linear` makes a layer of weights in the sense of `contract.low_bit`, whose outputs follow one
+    another, a bias, whether gated, and the dtype of inputs. `joined_linear` makes one layer of several of the same inputs, so that
+    these are prepared once, or returns None if it cannot. `tune` sets what is measured of the packed layers of a model, once they are
     loaded. `fused_step` is None or covers only supported shapes: see `rtlang_kernels.contract.fused_step`.
     """
 
@@ -54,10 +54,10 @@ class Backend:
     apply_token_mask: Callable[[Tensor, NDArray[np.int32], NDArray[np.int32]], None]
     apply_penalties: Callable[[Tensor, NDArray[np.int64], NDArray[np.int64], float, float, float], None]
     packed_linear: Callable[[Tensor, Tensor | None, bool], LinearLayer] | None = None
-    packed_int8_linear: Callable[[Tensor, Tensor, Tensor | None, bool, torch.dtype], LinearLayer] | None = None
     low_bit_linear: Callable[[Sequence[LowBitWeight], Tensor | None, bool, torch.dtype], LinearLayer] = (
         reference_low_bit.ReferenceLowBitLinear
     )
+    joined_linear: Callable[[Sequence[LinearLayer]], LinearLayer | None] | None = None
     tune: Callable[[Sequence[LinearLayer]], None] | None = None
     fused_step: Callable[[FusedShape, Sequence[FusedLayer], Tensor], FusedStep] | None = None
 
@@ -84,7 +84,7 @@ BACKENDS = ("reference", "cpu")
 @cache
 def cpu_backend() -> Backend:
     """Return the CPU backend; imports numba."""
-    from rtlang_kernels.cpu import attention, fused_step, layer_ops, linear, linear_tuning, sampling
+    from rtlang_kernels.cpu import attention, fused_step, layer_ops, linear, linear_tuning, low_bit_linear, sampling
 
     return Backend(
         "cpu",
@@ -101,7 +101,8 @@ def cpu_backend() -> Backend:
         reference_sampling.apply_token_mask,
         reference_sampling.apply_penalties,
         linear.PackedLinear.pack,
-        linear.PackedLinear.pack_int8,
+        low_bit_linear=low_bit_linear.low_bit_linear,
+        joined_linear=low_bit_linear.joined_linear,
         tune=linear_tuning.tune,
         fused_step=fused_step.CpuFusedStep,
     )

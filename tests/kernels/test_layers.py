@@ -42,7 +42,6 @@ TORCH_FREE = (  # besides what they import of the libraries below
     "cpu.codegen.attention_vectors",
     "cpu.codegen.layer_vectors",
     "cpu.codegen.pair_vectors",
-    "cpu.codegen.quantize_vectors",
     "cpu.codegen.sampling_vectors",
 )
 IMPORTED_ON_FIRST_USE = {"cpu", "triton"}  # by `dispatch`, since they need numba and triton

@@ -19,8 +19,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear as plain_linear
 
+from rtlang_kernels.contract.low_bit import GroupedRows, HeldWeight, WeightFormat
 from rtlang_kernels.cpu.linear import PackedLinear
 from rtlang_kernels.cpu.linear_tuning import tune, usable_tiles
+from rtlang_kernels.cpu.low_bit_linear import LowBitLinear
 from rtlang_kernels.cpu.machine_rates import READ_BYTES, multiply, multiply_operations, read
 from rtlang_kernels.host.huge_pages import in_huge_pages
 
@@ -55,8 +57,8 @@ def linear_lines(rounds: int, *, is_quick: bool) -> Iterator[dict[str, Any]]:
         own = [PackedLinear.pack(weight) for weight in weights]
         tune(own)
         small = [replace(layer, weight=layer.weight.clone()) for layer in own]
-        int8 = [_int8(weight) for weight in weights]
-        tune(int8)
+        few = {f"{bits} bits": [_few_bits(weight, bits) for weight in weights] for bits in (4, 8)}
+        tune([layer for layers in few.values() for layer in layers])
         library = _library_layers(weights)
         for num_rows in QUICK_ROWS if is_quick else ROWS:
             x = torch.randn(num_rows, num_inputs).bfloat16()
@@ -68,7 +70,7 @@ def linear_lines(rounds: int, *, is_quick: bool) -> Iterator[dict[str, Any]]:
                 "multiply": (lambda: multiply(tiles), multiply_operations(tiles)),
                 "ours": (_each(own[:taken], x), taken),
                 "small pages": (_each(small[:taken], x), taken),
-                "int8": (_each(int8[:taken], x), taken),
+                **{name: (_each(layers[:taken], x), taken) for name, layers in few.items()},
                 "torch": (_each([_plain(weight) for weight in weights[:taken]], x), taken),
             }
             if library:
@@ -140,11 +142,14 @@ def _each(layers: list[Any], x: Tensor) -> Callable[[], None]:
     return run
 
 
-def _int8(weight: Tensor) -> PackedLinear:
-    """The layer with weights of int8, which quantizes its inputs as well."""
-    scale = weight.float().abs().amax(1) / 127
-    values = (weight.float() / scale[:, None]).round().to(torch.int8)
-    return PackedLinear.pack_int8(values, scale, dtype=weight.dtype)
+def _few_bits(weight: Tensor, bits: int) -> LowBitLinear:
+    """The layer with integers of few bits and a float16 scale for 32 inputs, which quantizes its inputs as well."""
+    groups = weight.float().view(len(weight), -1, 32)
+    zero = 1 << (bits - 1)
+    scales = (groups.abs().amax(2) / (zero - 1)).half()
+    codes = (groups / scales.float()[..., None]).round().clamp(-zero, zero - 1) + zero
+    rows = GroupedRows(codes.to(torch.uint8).flatten(1), scales)
+    return LowBitLinear.pack([HeldWeight(WeightFormat(bits, zero=zero), rows)], None, False, weight.dtype)
 
 
 def _plain(weight: Tensor) -> Callable[[Tensor], Tensor]:

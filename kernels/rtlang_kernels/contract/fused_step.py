@@ -16,7 +16,6 @@ from torch import Tensor
 from rtlang_kernels.contract.attention_plan import AttentionPlan
 
 BLOCK = 32  # number of outputs of a linear layer that are computed together
-MAX_INT8_INPUTS = 1 << 16  # of a linear layer of int8, whose products of bytes must fit an int32
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ class LinearLayer(Protocol):
         """
 
     def rows(self, indices: Tensor) -> Tensor:
-        """Rows [n, in_features] of the weight at int64 `indices` [n], as an embedding; not of gated or int8 layers.
+        """Rows [n, in_features] of the weight at int64 `indices` [n], as an embedding; not of gated layers.
 
         Raises:
             IndexError: an index is not from 0 to out_features - 1.

@@ -186,7 +186,7 @@ class WeightSlice:
         self.format, self.input_order = fmt, weight.input_order
         self.shape = outputs[1] - outputs[0], inputs[1] - inputs[0]
         self._is_whole = inputs == (0, weight.shape[1])
-        border = SUPER_GROUP if fmt.scales is ScaleType.SUPER else max(fmt.group, INPUT_GROUP)
+        border = {ScaleType.SUPER: SUPER_GROUP, ScaleType.NONE: 1}.get(fmt.scales, max(fmt.group, INPUT_GROUP))
         if not self._is_whole and (weight.input_order is not None or any(each % border for each in inputs)):
             raise ValueError(f"inputs = {inputs}: expected multiples of {border}, and inputs in their own order")
 

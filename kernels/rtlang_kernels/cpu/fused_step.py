@@ -30,7 +30,7 @@ from rtlang_kernels.cpu import attention_kernel, layer_ops
 from rtlang_kernels.cpu.attention import NO_SINKS, NO_SPLIT, paged_attention, variant_of
 from rtlang_kernels.cpu.attention_kernel import ATTEND_TYPES, attend_kernel
 from rtlang_kernels.cpu.attention_layout import layout_of
-from rtlang_kernels.cpu.codegen.linear_vectors import LINE, STEP, WORD
+from rtlang_kernels.cpu.codegen.linear_vectors import LINE, WORD
 from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
 from rtlang_kernels.cpu.codegen.team_sync import barrier, fetch_add, yield_address
 from rtlang_kernels.cpu.layer_ops import head_weights, line_block, norm_kernel, rope_kernel
@@ -151,19 +151,19 @@ def _kernel() -> Callable[..., None]:
             if layer > 0:  # the part of the previous layer after its attention
                 row = table[layer - 1]
                 weight, line = row[OUTPUT], row[OUTPUT_CONSTANTS]
-                output = (attended, deep, weight, line, STEP, 0, residual, residual, wide, deep // WORD, hidden, num)
+                output = (attended, deep, weight, line, residual, residual, wide, deep // WORD, hidden, num)
                 counter += LINE
                 _multiply(linear, (*output, passes, ahead, 0, finish), blocks_of(hidden, BLOCK), num_threads, counter)
                 expected = barrier(shared, expected, num_threads, yield_function)
                 invoke(code[NORM], (residual + skip, 0, row[POST_NORM], normed + skip, own, hidden, eps))
                 expected = barrier(shared, expected, num_threads, yield_function)
                 weight, line = row[GATE_UP], row[GATE_UP_CONSTANTS]
-                gate_up = (normed, wide, weight, line, STEP, 0, 0, gated, inside, wide // WORD, inner, num)
+                gate_up = (normed, wide, weight, line, 0, gated, inside, wide // WORD, inner, num)
                 counter += LINE
                 _multiply(linear, (*gate_up, passes, ahead, 1, finish), blocks_of(inner, GATE), num_threads, counter)
                 expected = barrier(shared, expected, num_threads, yield_function)
                 weight, line = row[DOWN], row[DOWN_CONSTANTS]
-                down = (gated, inside, weight, line, STEP, 0, residual, residual, wide, inside // WORD, hidden, num)
+                down = (gated, inside, weight, line, residual, residual, wide, inside // WORD, hidden, num)
                 counter += LINE
                 _multiply(linear, (*down, passes, ahead, 0, finish), blocks_of(hidden, BLOCK), num_threads, counter)
                 expected = barrier(shared, expected, num_threads, yield_function)
@@ -173,7 +173,7 @@ def _kernel() -> Callable[..., None]:
             if layer < num_layers:
                 expected = barrier(shared, expected, num_threads, yield_function)
                 weight, line, outputs = row[QKV], row[QKV_CONSTANTS], q_size + 2 * kv_size
-                qkv = (normed, wide, weight, line, STEP, 0, 0, projected, outputs * item, wide // WORD, outputs, num)
+                qkv = (normed, wide, weight, line, 0, projected, outputs * item, wide // WORD, outputs, num)
                 counter += LINE
                 _multiply(linear, (*qkv, passes, ahead, 0, finish), blocks_of(outputs, BLOCK), num_threads, counter)
                 expected = barrier(shared, expected, num_threads, yield_function)

@@ -18,18 +18,15 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from numba.core import types
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from rtlang_kernels.contract.fused_step import BLOCK, MAX_INT8_INPUTS
+from rtlang_kernels.contract.fused_step import BLOCK
 from rtlang_kernels.cpu.codegen.linear_vectors import (
     BFLOAT16,
     FLOAT32,
-    INT8,
     LINE,
     STEP,
     UNROLL,
@@ -40,9 +37,7 @@ from rtlang_kernels.cpu.codegen.linear_vectors import (
 )
 from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
 from rtlang_kernels.cpu.codegen.pair_vectors import NEAREST, SECOND
-from rtlang_kernels.cpu.codegen.quantize_vectors import LARGEST, ZERO_POINT, largest_magnitude, quantized
 from rtlang_kernels.cpu.codegen.tile_vectors import AMX, HEIGHT, NO_TILES, close_tiles, open_tiles
-from rtlang_kernels.cpu.layer_ops import line_block
 from rtlang_kernels.cpu.threads import run_chunks
 from rtlang_kernels.host.huge_pages import zeros_in_huge_pages
 from rtlang_kernels.host.numba_jit import kernel
@@ -50,10 +45,7 @@ from rtlang_kernels.host.processor import Processor, processor
 
 MAX_PASSES, MAX_ROWS = 8, 128  # tiles, and their rows, over one block; their inputs have to stay in the second cache
 GATE = BLOCK // 2  # outputs of a gated block
-ZERO = np.float32(0.0)
-_NO_FACTORS = np.zeros(1, np.float32)
 _INT = types.int64
-FINISH_TYPES = (_INT,) * 9
 _STEP_LINES = STEP * UNROLL // LINE  # cache lines of weights per iteration
 # Steps times tiles from which threads gain: some 100 us of work, while waking a thread costs 30 us.
 WORTH_THREADS = 20_000
@@ -63,7 +55,7 @@ class Code(NamedTuple):
     """Machine code of linear layers: constants of the compiled kernels.
 
     Attributes:
-        element: FLOAT32, BFLOAT16 or INT8, the type of the weights.
+        element: FLOAT32 or BFLOAT16, the type of the weights.
         is_bf16: whether inputs and results are bfloat16, else float32.
         is_native: whether the processor has the product of packed elements.
         rounds_natively: whether it has the conversion to bfloat16.
@@ -84,8 +76,8 @@ class Code(NamedTuple):
 def code_for(weights: torch.dtype, inputs: torch.dtype, machine: Processor | None = None) -> Code:
     """The code for these dtypes on a processor; by default the one at hand."""
     machine = machine or processor()
-    element = {torch.float32: FLOAT32, torch.bfloat16: BFLOAT16, torch.int8: INT8}[weights]
-    is_native = machine.has_int8_dot if element == INT8 else machine.has_bf16_dot and element == BFLOAT16
+    element = {torch.float32: FLOAT32, torch.bfloat16: BFLOAT16}[weights]
+    is_native = machine.has_bf16_dot and element == BFLOAT16
     # 32 vectors of 16 lanes hold 8 x 2 sums; with 16 vectors of 8 lanes, or 32 of 4, it is 4 x 1.
     parts, max_rows = (2, 8) if machine.has_avx512 else (1, 4)
     return Code(element, int(inputs == torch.bfloat16), int(is_native), int(machine.has_bf16_dot), parts, max_rows)
@@ -141,57 +133,20 @@ def tiling(num_rows: int, max_rows: int) -> Tiling:
 
 
 @cache
-def quantize_kernel(is_bf16: int, block: int) -> Callable[..., None]:
-    """Compile the quantization of rows to bytes, `line_block` inputs at a time.
-
-    Args of the kernel: addresses of the rows and of the bytes; float32 scales of the rows, written; bytes of a row of either; num_tokens,
-    num_inputs. Bytes of padding are left alone.
-    """
-    digest = source_digest()
-    item = 2 if is_bf16 else 4
-
-    @kernel(is_exact=True)
-    def quantize(
-        x: Any, target: Any, scales: Any, x_stride: Any, target_stride: Any, num_tokens: Any, num_inputs: Any
-    ) -> None:
-        if digest < 0:  # never true; ties the disk cache to the sources
-            return
-        for token in range(num_tokens):
-            source, out, largest = x + token * x_stride, target + token * target_stride, ZERO
-            for i in range(0, num_inputs, block):
-                largest = largest_magnitude(source + i * item, largest, is_bf16, block)
-            inverse = np.float32(LARGEST) / largest if largest > ZERO else ZERO
-            scales[token] = largest / np.float32(LARGEST)
-            for i in range(0, num_inputs, block):
-                quantized(source + i * item, inverse, out + i, is_bf16, block)
-
-    return quantize
-
-
-@cache
-def finish_kernel(code: Code) -> Any:
+def finish_kernel(has_scales: int, is_bf16: int, native: int) -> Any:
     """Compile the end of the lines of a tile, see `finish_line`: one code for all tiles, so that their bits agree."""
     digest = source_digest()
-    element, is_bf16, native = code.element, code.is_bf16, code.rounds_natively
 
     @kernel(is_exact=True)
     def finish(
-        sums: Any,
-        count: Any,
-        constants: Any,
-        factors: Any,
-        residual: Any,
-        target: Any,
-        stride: Any,
-        valid: Any,
-        is_gated: Any,
+        sums: Any, count: Any, constants: Any, residual: Any, target: Any, stride: Any, valid: Any, is_gated: Any
     ) -> None:
         if digest < 0:  # never true; ties the disk cache to the sources
             return
         for row in range(count):
             added = residual + row * stride if residual != 0 else residual
-            line, out = sums + row * STEP, target + row * stride
-            finish_line(line, constants, factors + 4 * row, added, out, valid, is_gated, element, is_bf16, native)
+            out = target + row * stride
+            finish_line(sums + row * STEP, constants, added, out, valid, is_gated, has_scales, is_bf16, native)
 
     return finish
 
@@ -215,8 +170,6 @@ def linear_kernel(code: Code, rows: int, lines: int, level: int) -> Callable[...
         x_stride: Any,
         weights: Any,
         constants: Any,
-        constants_stride: Any,
-        factors: Any,
         residual: Any,
         target: Any,
         target_stride: Any,
@@ -275,14 +228,13 @@ def linear_kernel(code: Code, rows: int, lines: int, level: int) -> Callable[...
                     )
                     place = token * target_stride + skip
                     added = residual + place if residual != 0 else residual
-                    line = constants + block * constants_stride
+                    line = constants + block * STEP
                     invoke(
                         finish,
                         (
                             sums + back * STEP,
                             count,
                             line,
-                            factors + 4 * token,
                             added,
                             target + place,
                             target_stride,
@@ -298,7 +250,7 @@ def linear_kernel(code: Code, rows: int, lines: int, level: int) -> Callable[...
 @cache
 def linear_address(code: Code, cut: Tiling, ahead: PrefetchDistance) -> int:
     """Address of the machine code of `linear_kernel` for tiles of a height."""
-    return address_of(_kernel_for(code, cut, ahead), (_INT,) * 18)
+    return address_of(_kernel_for(code, cut, ahead), (_INT,) * 16)
 
 
 def _kernel_for(code: Code, cut: Tiling, ahead: PrefetchDistance) -> Callable[..., None]:
@@ -314,10 +266,15 @@ def blocks_of(num_outputs: Any, width: Any) -> Any:
     return (num_outputs + width - 1) // width
 
 
-@cache
 def finish_address(code: Code) -> int:
+    """Address of the machine code that ends the lines of a layer of floats."""
+    return line_end_address(0, code.is_bf16, code.rounds_natively)
+
+
+@cache
+def line_end_address(has_scales: int, is_bf16: int, native: int) -> int:
     """Address of the machine code of `finish_kernel`."""
-    return address_of(finish_kernel(code), FINISH_TYPES)
+    return address_of(finish_kernel(has_scales, is_bf16, native), (_INT,) * 8)
 
 
 def lines_of(passes: int) -> int:
@@ -402,7 +359,7 @@ class PackedLinear:
     is_gated: bool
     code: Code
     weight: Tensor
-    constants: Tensor  # float32 [blocks, 1, BLOCK]: biases; for int8 [blocks, 3, BLOCK]: biases, scales, bits of int32 corrections
+    constants: Tensor  # float32 [blocks, BLOCK]: biases
     prefetch: Prefetch = UNMEASURED
 
     @classmethod
@@ -425,51 +382,11 @@ class PackedLinear:
             is_gated,
             code,
             pack_blocks(weight, is_gated=is_gated),
-            block_outputs(bias, is_gated=is_gated).view(-1, 1, BLOCK),
-        )
-
-    @classmethod
-    def pack_int8(
-        cls,
-        weight: Tensor,
-        scale: Tensor,
-        bias: Tensor | None = None,
-        is_gated: bool = False,
-        dtype: torch.dtype = torch.float32,
-        *,
-        machine: Processor | None = None,
-    ) -> PackedLinear:
-        """Copy an int8 `weight` [out, in] with scales [out] per output. Inputs are quantized to int8 as well, with a scale per row.
-
-        A row with an input that is not finite gives NaN.
-
-        Args:
-            dtype: of inputs and results, float32 or bfloat16.  The others: see `pack`.
-        Raises:
-            ValueError: there are more than MAX_INT8_INPUTS inputs.
-        """
-        if weight.shape[1] > MAX_INT8_INPUTS:
-            raise ValueError(f"weight = int8 {list(weight.shape)}: expected at most {MAX_INT8_INPUTS} inputs")
-        code = code_for(torch.int8, dtype, machine)
-        num_outputs, num_inputs = weight.shape
-        bias = torch.zeros(num_outputs, dtype=torch.float32) if bias is None else bias.float()
-        # Bytes of inputs are ZERO_POINT too large, which adds as much of each weight.
-        corrections = (weight.sum(1, dtype=torch.int32) * ZERO_POINT).view(torch.float32)
-        lines = [
-            block_outputs(values, is_gated=is_gated).view(-1, BLOCK) for values in (bias, scale.float(), corrections)
-        ]
-        return cls(
-            num_inputs,
-            num_outputs // 2 if is_gated else num_outputs,
-            dtype,
-            is_gated,
-            code,
-            pack_blocks(weight, is_gated=is_gated),
-            torch.stack(lines, 1).contiguous(),
+            block_outputs(bias, is_gated=is_gated).view(-1, BLOCK),
         )
 
     def rows(self, indices: Tensor) -> Tensor:
-        """Rows of the weight, not gated and not int8, at int64 `indices` [n]: [n, in_features], contiguous.
+        """Rows of the weight, not gated, at int64 `indices` [n]: [n, in_features], contiguous.
 
         Raises:
             IndexError: an index is not from 0 to out_features - 1.
@@ -481,6 +398,11 @@ class PackedLinear:
         if copied < len(indices):
             raise IndexError(f"indices[{copied}] = {int(indices[copied])}: expected 0 to {self.out_features - 1}")
         return out if out.shape[1] == self.in_features else out[:, : self.in_features].contiguous()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that a call reads of the weight."""
+        return self.weight.nbytes
 
     def is_worth_threads(self, num_rows: int) -> bool:
         """Whether several threads are faster than one."""
@@ -518,10 +440,7 @@ class PackedLinear:
         item = self.dtype.itemsize
         if x.stride(1) != 1 or x.stride(0) < self.in_features:
             x = x.contiguous()
-        factors = _NO_FACTORS
-        if self.code.element == INT8:
-            x, factors = self._quantized(x)
-        elif self.in_features * item % WORD:
+        if self.in_features * item % WORD:
             x = functional.pad(x, (0, -self.in_features * item % WORD // item))
         cut = tiling(num_rows, self.code.max_rows)
         ahead = prefetch.ahead(cut)
@@ -532,8 +451,6 @@ class PackedLinear:
             x.stride(0) * x.itemsize,
             self.weight.data_ptr(),
             self.constants.data_ptr(),
-            self.constants.stride(0) * 4,
-            factors.ctypes.data,
             0 if residual is None else out.data_ptr(),
             out.data_ptr(),
             self.out_features * item,
@@ -552,15 +469,3 @@ class PackedLinear:
             cuts = [num_blocks * i // num_threads for i in range(num_threads + 1)]
             run_chunks(run, [(*call, a, b) for a, b in itertools.pairwise(cuts) if a < b])
         return out
-
-    def _quantized(self, x: Tensor) -> tuple[Tensor, NDArray[np.float32]]:
-        """Rows as bytes around ZERO_POINT, padded to whole words, and the scale of each row."""
-        num_rows, num_inputs = x.shape
-        whole = -(-num_inputs // WORD) * WORD
-        values = torch.empty((num_rows, whole), dtype=torch.uint8)
-        if whole != num_inputs:
-            values[:, num_inputs:] = 0  # times weights of zero
-        scales = np.empty(num_rows, np.float32)
-        run = quantize_kernel(self.code.is_bf16, line_block(num_inputs))
-        run(x.data_ptr(), values.data_ptr(), scales, x.stride(0) * x.itemsize, whole, num_rows, num_inputs)
-        return values, scales

@@ -11,17 +11,21 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import TypeVar
 
 import torch
 
 from rtlang_kernels.contract.fused_step import LinearLayer
-from rtlang_kernels.cpu.codegen.linear_vectors import BFLOAT16, FLOAT32, INT8
+from rtlang_kernels.cpu.codegen.linear_vectors import BFLOAT16, FLOAT32
+from rtlang_kernels.cpu.codegen.low_bit_vectors import AVX2, PLAIN, VNNI_256, VNNI_512, LowBitCode
 from rtlang_kernels.cpu.codegen.pair_vectors import NEAREST, SECOND
 from rtlang_kernels.cpu.codegen.tile_vectors import AMX, NO_TILES
 from rtlang_kernels.cpu.linear import FEW_ROWS, UNMEASURED, Code, PackedLinear, Prefetch, PrefetchDistance, tile_code
+from rtlang_kernels.cpu.low_bit_linear import JoinedLowBitLinear, LowBitLinear
 from rtlang_kernels.host.processor import processor
 from rtlang_kernels.host.tile_permission import tile_refusal
 from rtlang_kernels.host.tuning import Tuning, tuning
@@ -46,16 +50,40 @@ _CHECKED_ROWS = (1, 16, 19, 70)  # one tile, two, several that overlap
 _MAX_DIFFERENCE = 1e-3
 
 
+_Layer = TypeVar("_Layer", PackedLinear, LowBitLinear)
+
+
 def tune(linears: Sequence[LinearLayer], choices: Tuning | None = None) -> None:
     """Set code and prefetch of the layers of one model by what is known or measured. Other kinds of layers are ignored."""
     layers = [linear for linear in linears if isinstance(linear, PackedLinear)]
     choices = choices or tuning()
+    _tune_few_bits([part for linear in linears for part in _few_bits(linear)], choices)
     for code in dict.fromkeys(layer.code for layer in layers):
         alike = [layer for layer in layers if layer.code == code]
         sample = _sample(alike)
         _choose_code(alike, sample or alike[:1], choices)
         if sample:
             _choose_prefetch(alike, sample, choices)
+
+
+def _few_bits(linear: LinearLayer) -> tuple[LowBitLinear, ...]:
+    """The layers of few bits in a layer."""
+    if isinstance(linear, JoinedLowBitLinear):
+        return linear.parts
+    return (linear,) if isinstance(linear, LowBitLinear) else ()
+
+
+def _tune_few_bits(layers: Sequence[LowBitLinear], choices: Tuning) -> None:
+    """Set the prefetch of layers of few bits, measured with the code that most bytes need: each takes seconds to compile."""
+    num_bytes: Counter[LowBitCode] = Counter()
+    for layer in layers:
+        num_bytes[layer.code] += layer.nbytes
+    for layer in {described(layer)[0]: layer for layer in layers}.values():
+        choices.note(_SUBJECT, *described(layer))
+    for code, _ in num_bytes.most_common(1):
+        sample = _sample([layer for layer in layers if layer.code == code])
+        if sample:
+            _choose_prefetch(layers, sample, choices)
 
 
 def usable_tiles() -> int:
@@ -66,12 +94,12 @@ def usable_tiles() -> int:
 def _choose_code(layers: Sequence[PackedLinear], sample: Sequence[PackedLinear], choices: Tuning) -> None:
     """Give layers of one code matrix tiles if these are usable, right and faster."""
     code, kind = layers[0].code, usable_tiles()
-    (shape, vectors), tiled = described(code), tile_code(code, kind)
+    (shape, vectors), tiled = described(layers[0]), tile_code(code, kind)
     fault = tile_refusal() if processor().has_amx else None
     if kind != NO_TILES and tiled is not None and tiled != code:
         fault = tile_fault(code, tiled)
         if fault is None:
-            tiles = described(tiled)[1]
+            tiles = described(replace(layers[0], code=tiled))[1]
             trials = {vectors: sample, tiles: [replace(layer, code=tiled) for layer in sample]}
             timers = [_timer(sample, num_rows) for num_rows in _TILE_TRIALS]
             chosen = choices.choose(
@@ -92,34 +120,31 @@ def tile_fault(code: Code, tiled: Code) -> str | None:
     generator = torch.Generator().manual_seed(0)
     dtype = torch.bfloat16 if code.is_bf16 else torch.float32
     weight, x = (torch.randn(70, 200, generator=generator) for _ in range(2))
-    if code.element == INT8:
-        vectors = PackedLinear.pack_int8((weight * 40).to(torch.int8), torch.full((70,), 0.01), dtype=dtype)
-    else:
-        vectors = PackedLinear.pack(weight.to(dtype))
+    vectors = PackedLinear.pack(weight.to(dtype))
     vectors, tiles, x = replace(vectors, code=code), replace(vectors, code=tiled), x.to(dtype)
     fault = None
     try:
         expected = vectors(x).double()
         found = {num_rows: tiles(x[:num_rows]) for num_rows in _CHECKED_ROWS}
         difference = float((found[len(x)].double() - expected).norm() / expected.norm())
-        if not difference <= (0 if code.element == INT8 else _MAX_DIFFERENCE):
+        if not difference <= _MAX_DIFFERENCE:
             fault = f"their results differ from those of vectors by {difference:.2g}"
         elif any(not torch.equal(y, found[len(x)][:num_rows]) for num_rows, y in found.items()):
             fault = "a result depends on the number of rows"
     except Exception as error:  # any failure of the compiler: vectors are used instead
         fault = f"{type(error).__name__}: {error}"
     if fault is not None:
-        logger.warning("matrix tiles (AMX) are not used for %s: %s", described(code)[0], fault)
+        logger.warning("matrix tiles (AMX) are not used for %s: %s", described(vectors)[0], fault)
     return fault
 
 
-def _timer(sample: Sequence[PackedLinear], num_rows: int) -> Callable[[Sequence[PackedLinear], Prefetch], float]:
+def _timer(sample: Sequence[_Layer], num_rows: int) -> Callable[[Sequence[_Layer], Prefetch], float]:
     """A function that returns the seconds of one call of each of some layers, of the sizes of `sample`, with `num_rows` rows."""
     # Processor time does not count other programs, but it counts this thread only.
     clock = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
     inputs = [torch.ones(num_rows, layer.in_features, dtype=layer.dtype) for layer in sample]
 
-    def seconds(layers: Sequence[PackedLinear], prefetch: Prefetch) -> float:
+    def seconds(layers: Sequence[_Layer], prefetch: Prefetch) -> float:
         begun = clock()
         for layer, x in zip(layers, inputs, strict=True):
             layer.multiply(x, None, prefetch)
@@ -128,14 +153,14 @@ def _timer(sample: Sequence[PackedLinear], num_rows: int) -> Callable[[Sequence[
     return seconds
 
 
-def _choose_prefetch(layers: Sequence[PackedLinear], sample: Sequence[PackedLinear], choices: Tuning) -> None:
-    """Set the prefetch of layers of one code."""
+def _choose_prefetch(layers: Sequence[_Layer], sample: Sequence[_Layer], choices: Tuning) -> None:
+    """Set the prefetch of layers by that of a sample."""
     most = sample[0].code.max_rows
 
     def best(field: str, rows_text: str, num_rows: int, candidates: tuple[PrefetchDistance, ...]) -> PrefetchDistance:
         by_name = {_name(candidate, field): candidate for candidate in candidates}
         trials = {name: UNMEASURED._replace(**{field: candidate}) for name, candidate in by_name.items()}
-        shape = f"{described(sample[0].code)[0]}, {rows_text}, {torch.get_num_threads()} threads"
+        shape = f"{described(sample[0])[0]}, {rows_text}, {torch.get_num_threads()} threads"
         timer = _timer(sample, num_rows)
         return by_name[choices.choose(_PREFETCH, shape, tuple(trials), lambda name: timer(sample, trials[name]))]
 
@@ -148,32 +173,45 @@ def _choose_prefetch(layers: Sequence[PackedLinear], sample: Sequence[PackedLine
         layer.prefetch = found
 
 
-def described(code: Code) -> tuple[str, str]:
+def described(layer: PackedLinear | LowBitLinear) -> tuple[str, str]:
     """The types of a layer, and what computes it."""
-    weights = {FLOAT32: "float32", BFLOAT16: "bfloat16", INT8: "int8"}[code.element]
-    products = {FLOAT32: "multiply-add", BFLOAT16: "vdpbf16ps", INT8: "vpdpbusd"}[code.element]
+    rows = "bfloat16" if layer.dtype == torch.bfloat16 else "float32"
+    if isinstance(layer, LowBitLinear):
+        names = {
+            VNNI_512: "vpdpbusd",
+            VNNI_256: "vpdpbusd on 256 bits",
+            AVX2: "vpmaddubsw",
+            PLAIN: "products of integers",
+        }
+        return (
+            f"{layer.code.bits}-bit weights, {rows} rows",
+            f"{names[layer.code.products]}, tiles of {layer.max_rows} rows",
+        )
+    code = layer.code
+    weights = {FLOAT32: "float32", BFLOAT16: "bfloat16"}[code.element]
+    products = {FLOAT32: "multiply-add", BFLOAT16: "vdpbf16ps"}[code.element]
     if code.element != FLOAT32 and not code.is_native:
         products = "multiply-add of widened weights"
     if code.tiles != NO_TILES:
-        products = {BFLOAT16: "tdpbf16ps", INT8: "tdpbusd"}[code.element]
+        products = "tdpbf16ps"
     return (
-        f"{weights} weights, {'bfloat16' if code.is_bf16 else 'float32'} rows",
+        f"{weights} weights, {rows} rows",
         f"{products}, tiles of {code.max_rows} rows",
     )
 
 
-def _sample(layers: Sequence[PackedLinear]) -> list[PackedLinear]:
+def _sample(layers: Sequence[_Layer]) -> list[_Layer]:
     """Distinct layers of `_SAMPLE_BYTES` together, evenly from all; none if there are not as many bytes."""
-    total = sum(layer.weight.nbytes for layer in layers)
+    total = sum(layer.nbytes for layer in layers)
     if total < _SAMPLE_BYTES:
         return []
-    largest = max(layer.weight.nbytes for layer in layers)
+    largest = max(layer.nbytes for layer in layers)
     found, num_bytes = [], 0
     for layer in layers:
-        if layer.weight.nbytes == largest and largest > _SAMPLE_BYTES:  # a head: one call would take the time of many
+        if layer.nbytes == largest and largest > _SAMPLE_BYTES:  # a head: one call would take the time of many
             continue
         found.append(layer)
-        num_bytes += layer.weight.nbytes
+        num_bytes += layer.nbytes
         if num_bytes >= _SAMPLE_BYTES:
             return found
     return []

@@ -20,11 +20,10 @@ from torch import Tensor
 
 from rtlang_kernels.contract.fused_step import BLOCK, LinearLayer
 from rtlang_kernels.contract.low_bit import INPUT_GROUP, LowBitWeight, StackedWeight
-from rtlang_kernels.cpu.codegen.linear_vectors import LOW_BIT, STEP, finish_line, stack_sums
-from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
+from rtlang_kernels.cpu.codegen.linear_vectors import STEP, stack_sums
+from rtlang_kernels.cpu.codegen.llvm_bridge import invoke, source_digest
 from rtlang_kernels.cpu.codegen.low_bit_vectors import LANES, LINE, LowBitCode, low_bit_tile
 from rtlang_kernels.cpu.linear import (
-    FINISH_TYPES,
     GATE,
     UNMEASURED,
     WORTH_THREADS,
@@ -33,6 +32,7 @@ from rtlang_kernels.cpu.linear import (
     PrefetchDistance,
     Tiling,
     block_outputs,
+    line_end_address,
     tiling,
 )
 from rtlang_kernels.cpu.low_bit_inputs import QuantizedInputs, planes_of, quantize_inputs
@@ -136,39 +136,9 @@ def low_bit_kernel(code: LowBitCode, rows: int, lines: int, level: int) -> Calla
                     line = constants + block * 2 * STEP
                     start_at = token * stride + skip
                     added = residual + start_at if residual != 0 else residual
-                    invoke(finish, (sums, count, line, 0, added, target + start_at, stride, valid, is_gated))
+                    invoke(finish, (sums, count, line, added, target + start_at, stride, valid, is_gated))
 
     return low_bit_linear
-
-
-@cache
-def _finish_address(is_bf16: int) -> int:
-    """Address of the machine code that ends the lines of a tile.
-
-    Results are rounded to bfloat16 without the instruction for it, which takes denormal numbers for zeros.
-    """
-    digest = source_digest()
-
-    @kernel(is_exact=True)
-    def finish(
-        sums: Any,
-        count: Any,
-        constants: Any,
-        factors: Any,
-        residual: Any,
-        target: Any,
-        stride: Any,
-        valid: Any,
-        is_gated: Any,
-    ) -> None:
-        if digest < 0:  # never true; ties the disk cache to the sources
-            return
-        for row in range(count):
-            added = residual + row * stride if residual != 0 else residual
-            line, out = sums + row * STEP, target + row * stride
-            finish_line(line, constants, factors, added, out, valid, is_gated, LOW_BIT, is_bf16, 0)
-
-    return address_of(finish, FINISH_TYPES)
 
 
 @dataclass(slots=True)
@@ -358,7 +328,8 @@ def _multiply(parts: Sequence[LowBitLinear], x: Tensor, residual: Tensor | None,
         return out
     cut = tiling(num_rows, first.max_rows)
     ahead, item = prefetch.ahead(cut), x.itemsize
-    finish, stride = _finish_address(int(x.dtype == torch.bfloat16)), shape[1] * item
+    # Not by the instruction that rounds to bfloat16: it takes denormal numbers for zeros.
+    finish, stride = line_end_address(1, int(x.dtype == torch.bfloat16), 0), shape[1] * item
     found: list[tuple[Tensor | None, QuantizedInputs]] = []  # by order of inputs
     calls, place = [], out.data_ptr()
     for part in parts:

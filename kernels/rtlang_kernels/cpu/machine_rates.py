@@ -163,7 +163,7 @@ def _multiplied_tiles(typing_context: Any, loops: Any, work: Any, kind: Any) -> 
         return None
 
     def emit(builder: Any, loops: Any, work: Any) -> None:
-        tiles = tiles_of(constants[0], work, False)
+        tiles = tiles_of(constants[0], work)
         with cgutils.for_range(builder, loops):
             for index in range(_TILE_SUMS):
                 tiles.multiply(builder, index, INPUTS + index // HALVES, WEIGHTS + index % HALVES)

@@ -27,10 +27,10 @@ from rtlang.model.layers.linear import Linear, own_memory, tune_linears
 from rtlang.model.layers.weight_source import WeightSource
 from rtlang.model.loading.model_config import ModelConfig, RopeConfig
 from rtlang.model.parallel.group import RankGroup
-from rtlang.model.parallel.summed_linear import SummedLinear, with_shared_scale
+from rtlang.model.parallel.summed_linear import SummedLinear
 from rtlang.model.parallel.weight_parts import PartSource, part_of
 from rtlang_kernels import ops
-from rtlang_kernels.contract.fused_step import MAX_INT8_INPUTS, FusedLayer, FusedShape, FusedStep
+from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape, FusedStep
 from rtlang_kernels.contract.low_bit import LowBitWeight
 
 logger = logging.getLogger(__name__)
@@ -133,10 +133,8 @@ class NativeDecoder:
         decoder = cls(config, dtype, embed, norm, head)
         del embedding, head_weight
         backend = ops.backend_for(norm.device, dtype)
-        has_int8 = backend.packed_int8_linear is not None
         decoder._layers = [
-            _load_layer(config, source, layer, dtype, norm.device, has_int8, group)
-            for layer in range(config.num_layers)
+            _load_layer(config, source, layer, dtype, norm.device, group) for layer in range(config.num_layers)
         ]
         heads = () if head is None else (head,)
         tune_linears((*(linear for layer in decoder._layers for linear in layer.linears), *heads))
@@ -268,10 +266,9 @@ def _load_layer(
     layer: int,
     dtype: torch.dtype,
     device: torch.device,
-    has_int8: bool,
     group: RankGroup | None = None,
 ) -> _Layer:
-    """Read one layer and pack its linear layers, as int8 where the backend and the checkpoint have it."""
+    """Read one layer and pack its linear layers, in few bits where the checkpoint has them."""
     native = config.native
     assert native is not None
     prefix = f"model.layers.{layer}."
@@ -283,16 +280,7 @@ def _load_layer(
     ) -> Linear:
         biases = [source.tensor(f"{prefix}{name}.bias", (size,)) for name, size in names.items() if has_bias]
         bias = torch.cat(biases) if biases else None
-        found = []
         summing = group if is_summed else None
-        if has_int8 and width + (summing is not None) <= MAX_INT8_INPUTS:
-            found = [source.int8(f"{prefix}{name}.weight", (size, width)) for name, size in names.items()]
-        whole = [each for each in found if each is not None]
-        if len(whole) == len(names):
-            values, scales = zip(*whole, strict=True)
-            weight = torch.cat(values) if summing is None else with_shared_scale(torch.cat(values))
-            linear = Linear.int8(weight, torch.cat(scales), bias, dtype=dtype, is_gated=is_gated)
-            return linear if summing is None else SummedLinear.of(linear, summing)
         weights = [_weight(source, f"{prefix}{name}.weight", (size, width)) for name, size in names.items()]
         linear = Linear.of_parts(weights, bias, dtype=dtype, device=device, is_gated=is_gated)
         return linear if summing is None else SummedLinear.of(linear, summing)
@@ -324,7 +312,7 @@ def _weight(source: WeightSource, name: str, shape: tuple[int, int]) -> Tensor |
 
 def _has_codes(layers: Sequence[_Layer]) -> bool:
     """Whether a linear layer has weights that are not floats."""
-    return any(each.is_int8 or each.is_low_bit for layer in layers for each in layer.linears)
+    return any(each.is_low_bit for layer in layers for each in layer.linears)
 
 
 def _packed(layer: _Layer) -> FusedLayer:

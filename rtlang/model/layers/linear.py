@@ -28,12 +28,11 @@ class Linear:
     Attributes:
         in_features, out_features: sizes of the layer; if gated and packed, out_features is half the rows of the weight.
         packed: the layer of the kernels, or None if the weight is plain.
-        is_int8: whether weights and inputs are multiplied as int8.
         is_low_bit: whether weights, or some of them, are codes of few bits.
         is_gated: whether results are gated, see `__init__`.
     """
 
-    __slots__ = ("bias", "in_features", "is_gated", "is_int8", "is_low_bit", "out_features", "packed", "weight")
+    __slots__ = ("bias", "in_features", "is_gated", "is_low_bit", "out_features", "packed", "weight")
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None, *, is_gated: bool = False) -> None:
         """Take over `weight` [out_features, in_features] and `bias` [out_features], on the CPU or not.
@@ -41,7 +40,7 @@ class Linear:
         Args:
             is_gated: a packed layer returns silu(first half) * second half; a plain one leaves that to the caller.
         """
-        self.is_int8 = self.is_low_bit = self.is_gated = False
+        self.is_low_bit = self.is_gated = False
         self.packed: LinearLayer | None = None
         self.weight: Tensor | None = None
         self.bias: Tensor | None = None
@@ -53,17 +52,6 @@ class Linear:
         self.out_features, self.in_features = weight.shape
         self.weight = own_memory(weight.contiguous())
         self.bias = own_memory(bias.contiguous()) if bias is not None else None
-
-    @classmethod
-    def int8(
-        cls, weight: Tensor, scale: Tensor, bias: Tensor | None, *, dtype: torch.dtype, is_gated: bool = False
-    ) -> Linear:
-        """Pack an int8 weight with a scale [out_features] per row, on a backend that has int8 layers; inputs have `dtype`."""
-        make = ops.backend_for(weight.device, dtype).packed_int8_linear
-        assert make is not None
-        made = cls._of_packed(make(weight, scale, bias, is_gated, dtype), is_gated=is_gated)
-        made.is_int8, made.is_low_bit = True, False
-        return made
 
     @classmethod
     def of_parts(
@@ -97,12 +85,14 @@ class Linear:
             else:
                 layers.append(backend.low_bit_linear(cast(Any, run), own, False, dtype))
             start += size
-        return cls._of_packed(JoinedLayers(layers), is_gated=False)
+        join = backend.joined_linear
+        joined = join(layers) if join is not None and not any(isinstance(each, Linear) for each in layers) else None
+        return cls._of_packed(joined or JoinedLayers(layers), is_gated=False)
 
     @classmethod
     def _of_packed(cls, packed: LinearLayer, *, is_gated: bool) -> Linear:
         made = cls.__new__(cls)
-        made.is_int8, made.is_low_bit, made.weight, made.bias = False, True, None, None
+        made.is_low_bit, made.weight, made.bias = True, None, None
         made.packed, made.is_gated = packed, is_gated
         made.out_features, made.in_features = packed.out_features, packed.in_features
         return made
@@ -115,7 +105,7 @@ class Linear:
         return functional.linear(x, self.weight, self.bias)
 
     def rows(self, indices: Tensor) -> Tensor:
-        """Rows [n, in_features] of the weight at int64 `indices` [n], as of an embedding; not of gated or int8 layers."""
+        """Rows [n, in_features] of the weight at int64 `indices` [n], as of an embedding; not of gated layers."""
         if self.packed is not None:
             return self.packed.rows(indices)
         assert self.weight is not None

@@ -43,9 +43,6 @@ class WeightSource(Protocol):
     def tensor(self, name: str, shape: tuple[int, ...]) -> Tensor:
         """The named tensor in the decoder's dtype. Raises ModelLoadError if it is missing or has another shape."""
 
-    def int8(self, name: str, shape: tuple[int, ...]) -> tuple[Tensor, Tensor] | None:
-        """The named matrix as int8 with a float32 scale per row, if the layer computes with int8 inputs as well; else None."""
-
     def low_bit(self, name: str, shape: tuple[int, ...]) -> LowBitWeight | None:
         """The named matrix as it is stored, if a layer computes with its codes; None if `tensor` has it.
 

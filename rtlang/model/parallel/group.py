@@ -85,13 +85,6 @@ class RankGroup:
         self._data.allreduce([x]).wait()
         return x
 
-    def all_max(self, x: Tensor) -> Tensor:
-        """The largest values over all ranks, in place; returns x. Raises RuntimeError as `all_reduce`."""
-        options = dist.AllreduceOptions()
-        options.reduceOp = dist.ReduceOp.MAX
-        self._data.allreduce([x], options).wait()
-        return x
-
     def all_gather(self, x: Tensor, dim: int = -1) -> Tensor:
         """The tensors of all ranks, of equal shapes, joined along `dim` in the order of ranks. Raises RuntimeError as `all_reduce`."""
         return torch.cat(self._parts(x), dim)

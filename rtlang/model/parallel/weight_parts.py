@@ -105,17 +105,6 @@ class PartSource:
         whole = self._source.tensor(name, _whole_shape(shape, cut))
         return whole.narrow(cut.dim, cut.start, cut.length).clone(memory_format=torch.contiguous_format)
 
-    def int8(self, name: str, shape: tuple[int, ...]) -> tuple[Tensor, Tensor] | None:
-        """See `WeightSource`; `shape` is that of the part."""
-        cut = self._cut(name)
-        found = self._source.int8(name, shape if cut is None else _whole_shape(shape, cut))
-        if found is None or cut is None:
-            return found
-        weight, scale = found
-        if cut.dim == 0:
-            scale = scale.narrow(0, cut.start, cut.length).clone()
-        return weight.narrow(cut.dim, cut.start, cut.length).clone(memory_format=torch.contiguous_format), scale
-
     def low_bit(self, name: str, shape: tuple[int, ...]) -> LowBitWeight | None:
         """See `WeightSource`; `shape` is that of the part.
 

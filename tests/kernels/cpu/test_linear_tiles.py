@@ -122,16 +122,6 @@ def test_gated_results(tiled: Tiled) -> None:
     assert torch.equal(y, torch.cat([linear(row) for row in x.split(1)]))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_int8_results_have_the_bits_of_vectors(tiled: Tiled, dtype: torch.dtype) -> None:
-    generator = torch.Generator().manual_seed(0)
-    weight = torch.randint(-128, 128, (75, 206), generator=generator).to(torch.int8)
-    linear = PackedLinear.pack_int8(weight, torch.rand(75, generator=generator), random(75), dtype=dtype)
-    x = random(70, 206, seed=1).to(dtype)
-    for rows in (1, 16, 33, 70):
-        assert torch.equal(tiled(linear)(x[:rows]), linear(x[:rows]))
-
-
 def test_float32_has_no_tiles() -> None:
     assert tile_code(code_for(torch.float32, torch.float32), EMULATED) is None
 

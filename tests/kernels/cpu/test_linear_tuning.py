@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,9 +14,11 @@ from rtlang_kernels.cpu import linear_tuning
 from rtlang_kernels.cpu.codegen.tile_vectors import AMX, EMULATED, NO_TILES
 from rtlang_kernels.cpu.linear import PackedLinear, Prefetch, code_for, tile_code
 from rtlang_kernels.cpu.linear_tuning import described, tile_fault
+from rtlang_kernels.cpu.low_bit_linear import JoinedLowBitLinear, LowBitLinear
 from rtlang_kernels.host import tuning as tuning_module
 from rtlang_kernels.host.processor import Processor
 from rtlang_kernels.host.tuning import Tuning
+from tests.support.models.low_bit_weights import FORMATS, random_weight
 
 
 def layers(count: int) -> list[PackedLinear]:
@@ -41,13 +44,38 @@ def test_what_is_measured_is_set_and_kept(tmp_path: Path, monkeypatch: pytest.Mo
     assert torch.equal(made[0](x), before)
     kind, *measured = choices.choices()
     assert kind.shape == "bfloat16 weights, bfloat16 rows"
-    assert kind.chosen == described(made[0].code)[1]
+    assert kind.chosen == described(made[0])[1]
     assert [len(choice.seconds) for choice in measured] == [5, 5, 2]
     assert [choice.shape.split(", ")[2] for choice in measured] == ["1 to 2 rows", "3 to 8 rows", "more rows"]
     monkeypatch.setattr(PackedLinear, "multiply", None)  # nothing is measured again
     other = layers(4)
     linear_tuning.tune(other, Tuning(tmp_path, machine))
     assert other[0].prefetch == prefetch
+
+
+def test_the_prefetch_of_few_bits_is_that_of_the_most_common_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(linear_tuning, "_SAMPLE_BYTES", 3 * 64 * 64)
+    monkeypatch.setattr(tuning_module, "BUDGET_S", 60.0)
+    weights = {name: random_weight(FORMATS[name], 64, 64) for name in ("q8_0", "q4_0")}
+    common = [LowBitLinear.pack([weights["q8_0"]], None, False, torch.bfloat16) for _ in range(3)]
+    parts = tuple(LowBitLinear.pack([weight], None, False, torch.bfloat16) for weight in weights.values())
+    measured = set()
+    multiply = LowBitLinear.multiply
+
+    def watched(self: LowBitLinear, *arguments: Any) -> torch.Tensor:
+        measured.add(self.code)
+        return multiply(self, *arguments)
+
+    monkeypatch.setattr(LowBitLinear, "multiply", watched)
+    choices = Tuning(tmp_path, Processor("one", "x", 2))
+    linear_tuning.tune([*common, JoinedLowBitLinear(parts)], choices)
+    assert measured == {common[0].code}
+    assert len({layer.prefetch for layer in (*common, *parts)}) == 1
+    kinds, trials = choices.choices()[:2], choices.choices()[2:]
+    assert [(kind.shape, kind.chosen) for kind in kinds] == [described(layer) for layer in (common[0], parts[1])]
+    assert [len(choice.seconds) for choice in trials] == [5, 5, 2]
 
 
 @pytest.mark.usefixtures("without_tiles")
@@ -61,15 +89,14 @@ def test_a_model_that_fits_the_caches_keeps_the_defaults(tmp_path: Path) -> None
 
 def test_kernels_are_named_by_their_instructions() -> None:
     new, old = Processor("", "", 1, has_avx512=True, has_bf16_dot=True), Processor("", "", 1, has_avx2=True)
-    assert described(code_for(torch.bfloat16, torch.bfloat16, new))[1] == "vdpbf16ps, tiles of 8 rows"
-    assert (
-        described(code_for(torch.bfloat16, torch.bfloat16, old))[1]
-        == "multiply-add of widened weights, tiles of 4 rows"
-    )
-    assert described(code_for(torch.float32, torch.float32, new)) == (
-        "float32 weights, float32 rows",
-        "multiply-add, tiles of 8 rows",
-    )
+    weight = torch.randn(32, 32)
+
+    def named(dtype: torch.dtype, machine: Processor) -> tuple[str, str]:
+        return described(PackedLinear.pack(weight.to(dtype), machine=machine))
+
+    assert named(torch.bfloat16, new)[1] == "vdpbf16ps, tiles of 8 rows"
+    assert named(torch.bfloat16, old)[1] == "multiply-add of widened weights, tiles of 4 rows"
+    assert named(torch.float32, new) == ("float32 weights, float32 rows", "multiply-add, tiles of 8 rows")
 
 
 @pytest.fixture
@@ -105,8 +132,8 @@ def test_the_faster_of_tiles_and_vectors_serves_all_layers(
         assert plain.code.tiles == NO_TILES
         bf16, float32 = choices.choices()
         assert (bf16.name, bf16.shape) == ("linear layers", "bfloat16 weights, bfloat16 rows")
-        assert list(bf16.seconds) == [described(layers(1)[0].code)[1], "tdpbf16ps, tiles of 32 rows"]
-        assert bf16.chosen == described(made[0].code)[1]
+        assert list(bf16.seconds) == [described(layers(1)[0])[1], "tdpbf16ps, tiles of 32 rows"]
+        assert bf16.chosen == described(made[0])[1]
         assert float32.seconds == {}
         times(monkeypatch, {NO_TILES: 1.0, EMULATED: 1.0})
 
@@ -122,9 +149,8 @@ def test_the_choice_holds_for_any_number_of_threads(tmp_path: Path, monkeypatch:
     assert made[0].code.tiles == EMULATED
 
 
-@pytest.mark.parametrize("weights", [torch.bfloat16, torch.int8], ids=str)
-def test_emulated_tiles_pass_the_check(weights: torch.dtype) -> None:
-    code = code_for(weights, torch.bfloat16)
+def test_emulated_tiles_pass_the_check() -> None:
+    code = code_for(torch.bfloat16, torch.bfloat16)
     tiled = tile_code(code, EMULATED)
     assert tiled is not None
     assert tile_fault.__wrapped__(code, tiled) is None
@@ -169,7 +195,7 @@ def test_tiles_with_a_fault_are_not_used(
             linear_tuning.tune(made, choices)
             assert [layer.code.tiles for layer in made] == [NO_TILES] * 2
             kind, note = choices.choices()
-            assert kind.chosen == described(made[0].code)[1]
+            assert kind.chosen == described(made[0])[1]
             assert note.name == "matrix tiles (AMX)"
             assert note.chosen.startswith(f"not used: {reason}")
     assert len(caplog.records) == 1

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from rtlang.model.layers.linear import Linear, PackedModule, pack_linears
+from rtlang.model.layers.linear import JoinedLayers, Linear, PackedModule, pack_linears
+from rtlang_kernels.reference.low_bit import exact_weight
+from tests.support.models.low_bit_weights import FORMATS, random_weight
 
 TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 4e-3}
 
@@ -171,3 +173,23 @@ def test_a_bias_of_a_mapped_file_is_copied(tmp_path: Path) -> None:
     assert isinstance(packed, PackedModule)
     assert packed.bias is not None
     assert packed.bias.untyped_storage().resizable()
+
+
+@pytest.mark.parametrize("has_floats", [False, True])
+@torch.inference_mode()
+def test_parts_in_several_formats_are_one_layer(has_floats: bool) -> None:
+    weights = [random_weight(FORMATS[name], size, 256) for name, size in (("q4_0", 64), ("q6_k", 32), ("q6_k", 32))]
+    exacts, parts = [exact_weight(weight) for weight in weights], [*weights]
+    if has_floats:
+        floats = torch.randn(16, 256, generator=torch.Generator().manual_seed(0))
+        exacts, parts = [*exacts, floats.double()], [*parts, floats]
+    bias = torch.randn(sum(len(each) for each in exacts))
+    layer = Linear.of_parts(parts, bias, dtype=torch.float32, is_gated=True)
+    assert not layer.is_gated
+    assert layer.is_low_bit
+    assert isinstance(layer.packed, JoinedLayers) == has_floats
+    x = torch.randn(5, 256, generator=torch.Generator().manual_seed(1))
+    expected = x.double() @ torch.cat(exacts).T + bias
+    assert relative_error(layer(x), expected) < 0.0075
+    index = torch.tensor([100, 3, 70])
+    assert torch.equal(layer.rows(index), torch.cat(exacts)[index].float())

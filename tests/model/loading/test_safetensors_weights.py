@@ -68,15 +68,16 @@ def test_logits_equal_those_of_the_formats_own_reader(family: str, decoder: str,
 
 
 class Int8Inputs(torch.nn.Module):
-    """A linear layer whose inputs are rounded to 127 steps of a scale per token, in float64."""
+    """A linear layer whose inputs are rounded to 127 steps of a scale per token and 32 inputs, in float64."""
 
     def __init__(self, linear: torch.nn.Linear) -> None:
         super().__init__()
         self.linear = linear.double()
 
     def forward(self, x: Tensor) -> Tensor:
-        step = x.double().abs().amax(-1, keepdim=True) / 127
-        return self.linear((x.double() / step).round() * step).to(x.dtype)
+        groups = x.double().unflatten(-1, (-1, 32))
+        step = groups.abs().amax(-1, keepdim=True) / 127
+        return self.linear(((groups / step).round() * step).flatten(-2)).to(x.dtype)
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen2"])
@@ -84,7 +85,7 @@ def test_int8_inputs_are_multiplied_as_bytes_by_the_native_decoder(family: str, 
     path = int8_checkpoint(tmp_path, family, quantizes_inputs=True)
     runner = load_runner(path, "native")
     assert isinstance(runner.decoder, NativeDecoder)
-    assert all(layer.qkv.is_int8 and layer.down.is_int8 for layer in runner.decoder._layers)
+    assert all(layer.qkv.is_low_bit and layer.down.is_low_bit for layer in runner.decoder._layers)
     content = json.loads((path / "config.json").read_text())
     (path / "config.json").write_text(json.dumps({**content, "quantization_config": int8_config()}))
     model: Any = AutoModelForCausalLM.from_pretrained(

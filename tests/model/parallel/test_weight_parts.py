@@ -98,7 +98,7 @@ def test_int8_weights_give_the_same_tokens_in_parts(ranks: RankThreads, tmp_path
 
     def work(runner: HostRunner) -> list[int]:
         decoder: Any = runner.decoder
-        assert all(each.is_int8 == quantizes_inputs for layer in decoder._layers for each in layer.linears)
+        assert all(each.is_low_bit == quantizes_inputs for layer in decoder._layers for each in layer.linears)
         return greedy_tokens(runner, PROMPT, NUM_TOKENS)
 
     assert together(ranks, config, work) == expected

@@ -114,7 +114,7 @@ def score(
     kind, size, num_requests = constants
 
     def emit(builder: Any, query: Any, keys: Any, target: Any, coming: Any, work: Any) -> None:
-        registers, num_steps = tiles_of(kind, work, False), size // PAIRS
+        registers, num_steps = tiles_of(kind, work), size // PAIRS
         requests = _Requests(builder, coming, num_requests, num_steps * SUMS)
         for part in range(SUMS):
             registers.clear(builder, part)
@@ -155,7 +155,7 @@ def score_one(
     kind, size, num_requests = constants
 
     def emit(builder: Any, query: Any, sources: Any, target: Any, coming: Any, work: Any) -> None:
-        registers, num_steps, num_groups = tiles_of(kind, work, False), size // PAIRS, BLOCK // GROUP
+        registers, num_steps, num_groups = tiles_of(kind, work), size // PAIRS, BLOCK // GROUP
         requests = _Requests(builder, coming, num_requests, num_steps * num_groups)
         for first in range(0, num_groups, 2):
             groups = [
@@ -202,7 +202,7 @@ def gather(
     first_sum, num_sums = (ONE_SUMS, 2) if constants[3] else (0, SUMS)
 
     def emit(builder: Any, state: Any, values: Any, weights: Any, coming: Any, work: Any) -> None:
-        registers, step_bytes, state_bytes = tiles_of(kind, work, False), form.value_step_bytes, form.state_bytes
+        registers, step_bytes, state_bytes = tiles_of(kind, work), form.value_step_bytes, form.state_bytes
         requests = _Requests(builder, coming, num_requests, num_inputs * form.value_vectors)
 
         def load_inputs(i: int) -> int:

@@ -1,7 +1,7 @@
 """Vector code of linear layers: a tile of rows times a block of outputs, and the end of a line.
 
 A block holds the weights of `BLOCK` outputs for all inputs, one step of 128 bytes after another. A step holds one 32-bit word per output:
-a float32 weight, a pair of bfloat16 weights, or four int8 weights, for as many inputs. The matching inputs of a row are one word of its
+a float32 weight or a pair of bfloat16 weights, for as many inputs. The matching inputs of a row are one word of its
 line, so a step needs one load of 4 bytes per row, repeated over the lanes. A sum is one chain over the steps whatever the number of rows,
 and its bits depend on its row and its output alone. Kernels that use this code must be compiled with `is_exact`.
 """
@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 from rtlang_kernels.contract.fused_step import BLOCK
 from rtlang_kernels.cpu.codegen.layer_vectors import silu
 from rtlang_kernels.cpu.codegen.llvm_bridge import FLOAT, INT16, INT32
-from rtlang_kernels.cpu.codegen.pair_vectors import at, dot, dot_bytes, fused_add, low_floats, narrow, prefetch
+from rtlang_kernels.cpu.codegen.pair_vectors import at, dot, fused_add, low_floats, narrow, prefetch
 from rtlang_kernels.cpu.codegen.tile_vectors import HEIGHT, NO_TILES, multiply_in_tiles
 from rtlang_kernels.cpu.codegen.vector_builder import (
     INT64,
@@ -36,7 +36,7 @@ WORD = 4
 STEP = BLOCK * WORD  # bytes of a step of weights
 UNROLL = 2  # steps per iteration
 LINE = 64  # bytes of a cache line
-FLOAT32, BFLOAT16, INT8, LOW_BIT = range(4)  # element types of weights; LOW_BIT: see `low_bit_vectors`
+FLOAT32, BFLOAT16 = range(2)  # element types of weights
 FLOATS, WORDS = ir.VectorType(FLOAT, WIDTH), ir.VectorType(INT32, WIDTH)
 
 
@@ -48,18 +48,11 @@ class _Code:
     is_native: bool
     parts: int
 
-    @property
-    def sums(self) -> Any:
-        """Type of a vector of sums: integers for int8, else floats."""
-        return WORDS if self.element == INT8 else FLOATS
-
     def add(self, builder: Any, total: Any, weights: Any, inputs: Any) -> Any:
         """Emit total + the products of one step, per lane."""
         if self.element == FLOAT32:
             return fused_add(builder, builder.bitcast(weights, FLOATS), builder.bitcast(inputs, FLOATS), total)
-        if self.element == BFLOAT16:
-            return dot(builder, total, weights, inputs, is_native=self.is_native)
-        return dot_bytes(builder, total, inputs, weights, is_native=self.is_native)
+        return dot(builder, total, weights, inputs, is_native=self.is_native)
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
@@ -81,7 +74,7 @@ def multiply_tile(
     level: Any,
     tiles: Any,
 ) -> Any:
-    """Compute the float32 (int8: int32) sums [rows, BLOCK] of a block for rows of `num_steps` words at x, `x_stride` bytes apart.
+    """Compute the float32 sums [rows, BLOCK] of a block for rows of `num_steps` words at x, `x_stride` bytes apart.
 
     Only the first `count` of `rows` rows exist; the sums of the others repeat the last one. In every iteration, `lines` cache lines are
     requested from `coming` on, into the cache of `level`. element and what follows it are compile-time constants.
@@ -100,7 +93,7 @@ def multiply_tile(
         builder: Any, x: Any, x_stride: Any, count: Any, weights: Any, coming: Any, num_steps: Any, sums: Any, work: Any
     ) -> None:
         if kind != NO_TILES:
-            fixed = kind, code.element == INT8, num_rows // HEIGHT, num_lines * HEIGHT // UNROLL, cache_level
+            fixed = kind, num_rows // HEIGHT, num_lines * HEIGHT // UNROLL, cache_level
             multiply_in_tiles(builder, *fixed, x, x_stride, count, weights, coming, num_steps, sums, work)
             return
         last = builder.sub(count, INT64(1))
@@ -109,9 +102,9 @@ def multiply_tile(
             index = builder.select(builder.icmp_signed("<", INT64(row), count), INT64(row), last)
             rows_at.append(at(builder, x, (index, x_stride)))
         for first in range(0, PARTS, code.parts):
-            totals = [[cgutils.alloca_once(builder, code.sums) for _ in range(code.parts)] for _ in rows_at]
+            totals = [[cgutils.alloca_once(builder, FLOATS) for _ in range(code.parts)] for _ in rows_at]
             for total in (total for row in totals for total in row):
-                builder.store(ir.Constant(code.sums, [0] * WIDTH), total)
+                builder.store(ir.Constant(FLOATS, [0] * WIDTH), total)
 
             def step(index: Any, first: int = first, totals: Any = totals) -> None:
                 here = at(builder, weights, (index, STEP))
@@ -189,48 +182,34 @@ def finish_line(
     typing_context: Any,
     sums: Any,
     constants: Any,
-    factor: Any,
     residual: Any,
     target: Any,
     valid: Any,
     is_gated: Any,
-    element: Any,
+    has_scales: Any,
     is_bf16: Any,
     is_native: Any,
 ) -> Any:
-    """Write the line of a block: target := sums + bias (+ residual), or silu(first half) * second half if `is_gated`.
+    """Write the line of a block: target := sums (* scales) + bias (+ residual), or silu(first half) * second half if `is_gated`.
 
     Args:
         sums: BLOCK sums of `multiply_tile`.
-        constants: a float32 line of biases; for few bits also one of scales; for int8 also one of int32 to subtract from the sums.
-        factor: for int8, the address of the scale of the row.
+        constants: a float32 line of biases, and one of scales if `has_scales`.
         residual: line of elements to add, or 0.
         target: line of elements; the first `valid` are written.
-        element, is_bf16, is_native: compile-time constants; is_bf16 says what target and residual hold.
+        has_scales, is_bf16, is_native: compile-time constants; is_bf16 says what target and residual hold.
     """
-    fixed = literal_values(element, is_bf16, is_native)
+    fixed = literal_values(has_scales, is_bf16, is_native)
     if fixed is None:
         return None
-    kind, has_halves, native = fixed[0], bool(fixed[1]), bool(fixed[2])
+    is_scaled, has_halves, native = (bool(each) for each in fixed)
 
-    def emit(
-        builder: Any, sums: Any, constants: Any, factor: Any, residual: Any, target: Any, valid: Any, is_gated: Any
-    ) -> None:
+    def emit(builder: Any, sums: Any, constants: Any, residual: Any, target: Any, valid: Any, is_gated: Any) -> None:
         results = []
         for part in range(PARTS):
             place = part * WIDTH * WORD
-            if kind == INT8:
-                whole = builder.sub(
-                    load(builder, WORDS, sums, place), load(builder, WORDS, constants, 2 * STEP + place)
-                )
-                scale = builder.fmul(
-                    load(builder, FLOATS, constants, STEP + place),
-                    splat(builder, load(builder, FLOAT, factor, 0), WIDTH),
-                )
-                result = builder.fmul(builder.sitofp(whole, FLOATS), scale)
-            else:
-                result = load(builder, FLOATS, sums, place)
-            if kind == LOW_BIT:
+            result = load(builder, FLOATS, sums, place)
+            if is_scaled:
                 result = builder.fmul(result, load(builder, FLOATS, constants, STEP + place))
             results.append(builder.fadd(result, load(builder, FLOATS, constants, place)))
         with builder.if_else(builder.icmp_signed("!=", is_gated, INT64(0))) as (gated, plain):
@@ -246,7 +225,7 @@ def finish_line(
                         builder.store(builder.fadd(builder.load(slot), other), slot)
                 _stored(builder, [builder.load(slot) for slot in added], target, valid, has_halves, native)
 
-    return typed_intrinsic(types.void, (*(types.int64,) * 7, element, is_bf16, is_native), 3, emit)
+    return typed_intrinsic(types.void, (*(types.int64,) * 6, has_scales, is_bf16, is_native), 3, emit)
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]

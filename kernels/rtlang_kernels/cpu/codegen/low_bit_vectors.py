@@ -208,11 +208,7 @@ class _Part:
             ones = ir.Constant(self.shorts, [1] * self.shorts.count)
             return builder.add(total, call(builder, "llvm.x86.avx2.pmadd.wd", self.words, pairs, ones))
         for word, other in zip(operands, inputs, strict=True):
-            if products == PLAIN:
-                total = dot_bytes(builder, total, word, other, is_native=False)
-            else:
-                name = f"llvm.x86.avx512.vpdpbusd.{32 * self.code.width}"
-                total = call(builder, name, self.words, total, word, other)
+            total = dot_bytes(builder, total, word, other, is_native=products != PLAIN)
         return total
 
     def of_half(self, address: Any, start: int) -> Any:

@@ -50,10 +50,10 @@ def dot_bytes(builder: Any, total: Any, unsigned: Any, signed: Any, *, is_native
 
     Args:
         total: int32 vector.  unsigned, signed: vectors of words, whose bytes are 0 to 255 and -128 to 127.
-        is_native: use vpdpbusd of AVX512-VNNI, with 16 lanes.
+        is_native: use vpdpbusd, on 256 or 512 bits.
     """
     if is_native:
-        return call(builder, f"llvm.x86.avx512.vpdpbusd.{32 * NATIVE_WIDTH}", total.type, total, unsigned, signed)
+        return call(builder, f"llvm.x86.avx512.vpdpbusd.{32 * total.type.count}", total.type, total, unsigned, signed)
 
     def words(number: int) -> Any:
         return ir.Constant(total.type, [number] * total.type.count)

@@ -22,7 +22,7 @@ from numba.extending import intrinsic
 
 from rtlang_kernels.contract.fused_step import BLOCK
 from rtlang_kernels.cpu.codegen.llvm_bridge import FLOAT, INT16, INT32
-from rtlang_kernels.cpu.codegen.pair_vectors import INT8, at, dot_bytes, high_floats, low_floats, prefetch
+from rtlang_kernels.cpu.codegen.pair_vectors import INT8, at, high_floats, low_floats, prefetch
 from rtlang_kernels.cpu.codegen.vector_builder import (
     INT64,
     call,
@@ -75,8 +75,8 @@ class Tiles(Protocol):
 class Amx:
     """The instructions of the processor. Registers are constants of the instructions, so none is ever spilled."""
 
-    def __init__(self, work: Any, is_int8: bool) -> None:
-        self._work, self._product = work, "tdpbusd" if is_int8 else "tdpbf16ps"
+    def __init__(self, work: Any) -> None:
+        self._work = work
 
     def configure(self, builder: Any) -> None:
         """See `Tiles`."""
@@ -100,14 +100,14 @@ class Amx:
 
     def multiply(self, builder: Any, sums: int, inputs: int, weights: int) -> None:
         """See `Tiles`."""
-        call(builder, f"llvm.x86.{self._product}", ir.VoidType(), INT8(sums), INT8(inputs), INT8(weights))
+        call(builder, "llvm.x86.tdpbf16ps", ir.VoidType(), INT8(sums), INT8(inputs), INT8(weights))
 
 
 class Emulated:
     """The same results by vector code over registers in working memory. Each operation is a function of its own, which is compiled once."""
 
-    def __init__(self, work: Any, is_int8: bool) -> None:
-        self._work, self._is_int8 = work, is_int8
+    def __init__(self, work: Any) -> None:
+        self._work = work
 
     def configure(self, builder: Any) -> None:
         """See `Tiles`."""
@@ -131,8 +131,7 @@ class Emulated:
 
     def multiply(self, builder: Any, sums: int, inputs: int, weights: int) -> None:
         """See `Tiles`."""
-        multiply = _emulated_bytes if self._is_int8 else _emulated_pairs
-        _call_own(builder, multiply, self._work, INT64(sums), INT64(inputs), INT64(weights))
+        _call_own(builder, _emulated_pairs, self._work, INT64(sums), INT64(inputs), INT64(weights))
 
 
 def _call_own(builder: Any, emit: Callable[..., None], *args: Any) -> None:
@@ -175,16 +174,6 @@ def _emulated_store(builder: Any, work: Any, tile: Any, address: Any, stride: An
         store(builder, line, at(builder, address, (loop.index, stride)), 0)
 
 
-def _emulated_bytes(builder: Any, work: Any, sums: Any, inputs: Any, weights: Any) -> None:
-    with cgutils.for_range(builder, _height(builder, work, sums)) as row:
-        place, total = _line(builder, work, sums, row.index), cgutils.alloca_once(builder, _WORDS)
-        builder.store(load(builder, _WORDS, place, 0), total)
-        with cgutils.for_range(builder, _height(builder, work, weights)) as step:
-            a, b = _factors(builder, work, inputs, row.index, weights, step.index)
-            builder.store(dot_bytes(builder, builder.load(total), a, b, is_native=False), total)
-        store(builder, builder.load(total), place, 0)
-
-
 def _emulated_pairs(builder: Any, work: Any, sums: Any, inputs: Any, weights: Any) -> None:
     with cgutils.for_range(builder, _height(builder, work, sums)) as row:
         place, chains = _line(builder, work, sums, row.index), [cgutils.alloca_once(builder, _FLOATS) for _ in range(2)]
@@ -220,9 +209,9 @@ def _pointer(builder: Any, address: Any) -> Any:
     return builder.inttoptr(address, INT8.as_pointer())
 
 
-def tiles_of(kind: int, work: Any, is_int8: bool) -> Tiles:
+def tiles_of(kind: int, work: Any) -> Tiles:
     """The instructions of a kind of tiles."""
-    return Amx(work, is_int8) if kind == AMX else Emulated(work, is_int8)
+    return Amx(work) if kind == AMX else Emulated(work)
 
 
 def work_bytes(kind: int) -> int:
@@ -236,7 +225,7 @@ def configure_tiles(builder: Any, kind: int, work: Any, height: Any) -> None:
     store(builder, INT8(1), work, _PALETTE)
     store(builder, ir.Constant(ir.VectorType(INT16, 8), [LINE] * 8), work, _WIDTHS)
     store(builder, heights_word(builder, height), work, _HEIGHTS)
-    tiles_of(kind, work, False).configure(builder)
+    tiles_of(kind, work).configure(builder)
 
 
 def configure_shapes(builder: Any, kind: int, work: Any, shapes: list[tuple[int, int]]) -> None:
@@ -246,7 +235,7 @@ def configure_shapes(builder: Any, kind: int, work: Any, shapes: list[tuple[int,
     for tile, (height, width) in enumerate(shapes):
         store(builder, INT16(width), work, _WIDTHS + 2 * tile)
         store(builder, INT8(height), work, _HEIGHTS + tile)
-    tiles_of(kind, work, False).configure(builder)
+    tiles_of(kind, work).configure(builder)
 
 
 def heights_word(builder: Any, height: Any) -> Any:
@@ -268,7 +257,6 @@ def half_rows(builder: Any, num_rows: Any, num_halves: int) -> Any:
 def multiply_in_tiles(
     builder: Any,
     kind: int,
-    is_int8: bool,
     num_halves: int,
     num_lines: int,
     level: int,
@@ -286,7 +274,7 @@ def multiply_in_tiles(
     work: of `open_tiles`, called with the same number of rows.  num_lines: prefetches per 16 steps.
     The others: see `linear_vectors.multiply_tile`.
     """
-    tiles, height = tiles_of(kind, work, is_int8), half_rows(builder, num_rows, num_halves)
+    tiles, height = tiles_of(kind, work), half_rows(builder, num_rows, num_halves)
     starts = [INT64(0), builder.sub(num_rows, height)][:num_halves]
     for tile in range(HALVES * num_halves):
         tiles.clear(builder, tile)
@@ -356,6 +344,6 @@ def close_tiles(typing_context: Any, work: Any, kind: Any) -> Any:
 
     def emit(builder: Any, work: Any) -> None:
         if constants[0] != NO_TILES:
-            tiles_of(constants[0], work, False).release(builder)
+            tiles_of(constants[0], work).release(builder)
 
     return typed_intrinsic(types.void, (types.int64, kind), 1, emit)
