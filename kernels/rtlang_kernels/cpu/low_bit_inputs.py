@@ -1,14 +1,13 @@
 """Inputs of layers over weights of few bits, as bytes in groups of 32: quantized once for all layers that have the same inputs.
 
 Bytes lie as [tiles of rows, groups, rows of a tile, 32], so that a tile of rows is read in order and a group of it is a matrix tile.
-Beside them are the scales of the groups and, where a layer asks for it, a plane of values that depend on the sums of the bytes.
+Behind them are the scales of the groups and, where a layer asks for it, planes of values that depend on the sums of the bytes.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from rtlang_kernels.contract.low_bit import INPUT_GROUP
-from rtlang_kernels.cpu.codegen.input_quantizing import quantized_group
+from rtlang_kernels.cpu.codegen.input_quantizing import quantized_group, read_float, write_float
 from rtlang_kernels.cpu.codegen.llvm_bridge import source_digest
 from rtlang_kernels.cpu.codegen.low_bit_vectors import MAGIC, NO_EXTRA, OFFSETS
 from rtlang_kernels.cpu.low_bit_layout import LowBitLayout
@@ -27,6 +26,7 @@ from rtlang_kernels.cpu.threads import run_chunks
 from rtlang_kernels.host.numba_jit import kernel
 
 _WORTH_THREADS = 1 << 18  # inputs that take some 100 us
+SCALES_AT, _PLANES_AT = INPUT_GROUP, INPUT_GROUP + 4  # bytes before the scales and the planes, for each group of a row
 
 
 class Plane(NamedTuple):
@@ -38,6 +38,61 @@ class Plane(NamedTuple):
     halves: int
 
 
+class QuantizedInputs(NamedTuple):
+    """Rows as bytes.
+
+    Attributes:
+        memory: int8 [num_groups * INPUT_GROUP]: the bytes, then the scales (float32 [tiles, groups, rows]), then each plane
+            (float32 [tiles, groups, halves, rows]). Rows missing in the last tile are copies of the last row.
+        num_groups: of all tiles and rows of a tile.
+    """
+
+    memory: NDArray[np.int8]
+    num_groups: int
+
+
+class InputPlan:
+    """How the inputs of some layers are quantized.
+
+    Attributes:
+        layouts: of the weights, with one number of inputs.
+    """
+
+    def __init__(self, layouts: Sequence[LowBitLayout]) -> None:
+        self.layouts, self._groups = tuple(layouts), layouts[0].num_chunks
+        asked = itertools.chain.from_iterable(planes_of(layout) for layout in layouts)
+        planes = [plane for plane in dict.fromkeys(asked) if plane is not None]
+        ends = list(itertools.accumulate((4 * plane.halves for plane in planes), initial=_PLANES_AT))
+        self._places = dict(zip(planes, ends, strict=False))
+        self._bytes, self._num_planes = ends[-1], len(planes)
+        self._kinds = np.array(planes, np.float32).reshape(-1, len(Plane._fields))
+
+    def place(self, plane: Plane | None) -> int:
+        """Where a plane begins, in bytes for each group of a row; None begins anywhere."""
+        return SCALES_AT if plane is None else self._places[plane]
+
+    def quantized(self, x: Tensor, rows: int) -> QuantizedInputs:
+        """Quantize x [num_rows, inputs], float32 or bfloat16, contiguous in its rows, in tiles of `rows` rows.
+
+        A row with an input that is not finite has scales of NaN.
+        """
+        num_rows, num_inputs = x.shape
+        if padding := self._groups * INPUT_GROUP - num_inputs:
+            x = functional.pad(x, (0, padding))
+        num_tiles = -(-num_rows // rows)
+        size = num_tiles * self._groups * rows
+        memory = np.empty(size * self._bytes, np.int8)
+        run, item = quantize_kernel(int(x.dtype == torch.bfloat16)), x.itemsize
+        places = x.data_ptr(), x.stride(0) * item, memory.ctypes.data, size, self._kinds.ctypes.data, self._num_planes
+        call = *places, num_rows, self._groups, rows
+        if num_tiles == 1 or num_rows * num_inputs < _WORTH_THREADS or (threads := torch.get_num_threads()) == 1:
+            run(*call, 0, num_tiles)
+        else:
+            cuts = [num_tiles * i // threads for i in range(threads + 1)]
+            run_chunks(run, [(*call, a, b) for a, b in itertools.pairwise(cuts) if a < b])
+        return QuantizedInputs(memory, size)
+
+
 def planes_of(layout: LowBitLayout) -> tuple[Plane | None, Plane | None]:
     """What a layer needs beside bytes and scales: the starts of its integer sums, and what offsets or zero points are multiplied with."""
     code, halves = layout.code, layout.code.halves
@@ -46,69 +101,12 @@ def planes_of(layout: LowBitLayout) -> tuple[Plane | None, Plane | None]:
     return start, extra
 
 
-@dataclass(frozen=True, slots=True)
-class QuantizedInputs:
-    """Rows as bytes.
-
-    Attributes:
-        rows: of a tile; missing ones of the last tile are zeros.
-        values: int8 [tiles, groups, rows, INPUT_GROUP].
-        scales: float32 [tiles, groups, rows].
-        planes: float32 [tiles, groups, halves, rows] each.
-    """
-
-    rows: int
-    values: NDArray[np.int8]
-    scales: NDArray[np.float32]
-    planes: dict[Plane | None, NDArray[np.float32]]
-
-
-def quantize_inputs(x: Tensor, num_groups: int, rows: int, planes: Sequence[Plane | None]) -> QuantizedInputs:
-    """Quantize x [num_rows, inputs], float32 or bfloat16, contiguous in its rows.
-
-    A row with an input that is not finite has scales of NaN.
-
-    Args:
-        num_groups: of inputs; the missing ones of the last groups are zeros.  rows: of a tile.  planes: None is left out.
-    """
-    num_rows, num_inputs = x.shape
-    if padding := num_groups * INPUT_GROUP - num_inputs:
-        x = functional.pad(x, (0, padding))
-    num_tiles = -(-num_rows // rows)
-    wanted = [plane for plane in dict.fromkeys(planes) if plane is not None]
-    size = num_tiles * num_groups * rows
-    values, scales = np.empty(size * INPUT_GROUP, np.int8), np.empty(size, np.float32)
-    ends = np.cumsum([0, *(size * plane.halves for plane in wanted)])
-    filled = np.empty(ends[-1], np.float32)
-    kinds = np.array(wanted, np.float32).reshape(-1, len(Plane._fields))
-    run = quantize_kernel(int(x.dtype == torch.bfloat16))
-    call = (
-        x.data_ptr(),
-        x.stride(0) * x.itemsize,
-        values.ctypes.data,
-        scales,
-        filled,
-        ends,
-        kinds,
-        num_rows,
-        num_groups,
-        rows,
-    )
-    num_threads = min(torch.get_num_threads(), num_tiles) if num_rows * num_inputs >= _WORTH_THREADS else 1
-    cuts = [num_tiles * i // num_threads for i in range(num_threads + 1)]
-    run_chunks(run, [(*call, a, b) for a, b in itertools.pairwise(cuts)])
-    found: dict[Plane | None, NDArray[np.float32]] = {
-        plane: filled[a:b] for plane, (a, b) in zip(wanted, itertools.pairwise(ends), strict=True)
-    }
-    return QuantizedInputs(rows, values, scales, found)
-
-
 @cache
 def quantize_kernel(is_bf16: int) -> Callable[..., None]:
     """Compile the quantization of rows.
 
-    Args of the kernel: addresses of the rows, bytes from one to the next, address of the bytes; scales; planes, one after another, their
-    ends from 0 on, and their fields; num_rows, num_groups, rows of a tile; the range of tiles.
+    Args of the kernel: address of the rows, bytes from one to the next; address of the results, groups of all tiles; address of the fields
+    of planes, and their number; num_rows, num_groups, rows of a tile; the range of tiles.
     """
     digest = source_digest()
     item = 2 if is_bf16 else 4
@@ -117,11 +115,10 @@ def quantize_kernel(is_bf16: int) -> Callable[..., None]:
     def quantize(
         x: Any,
         x_stride: Any,
-        values: Any,
-        scales: Any,
-        planes: Any,
-        ends: Any,
+        target: Any,
+        size: Any,
         kinds: Any,
+        num_planes: Any,
         num_rows: Any,
         num_groups: Any,
         rows: Any,
@@ -130,27 +127,28 @@ def quantize_kernel(is_bf16: int) -> Callable[..., None]:
     ) -> None:
         if digest < 0:  # never true; ties the disk cache to the sources
             return
-        zeros = np.zeros(INPUT_GROUP * item, np.uint8)
         for tile in range(first, last):
             for row in range(rows):
-                token = tile * rows + row
+                source = x + min(tile * rows + row, num_rows - 1) * x_stride
                 for group in range(num_groups):
-                    source = zeros.ctypes.data
-                    if token < num_rows:
-                        source = x + token * x_stride + group * INPUT_GROUP * item
                     index = tile * num_groups + group
                     place = index * rows + row
-                    scale, low, high = quantized_group(source, values + place * INPUT_GROUP, is_bf16)
-                    scales[place] = scale
-                    for plane in range(len(kinds)):
-                        start, factor = kinds[plane, 0], kinds[plane, 1]
-                        if kinds[plane, 2] != 0:
+                    values = target + place * INPUT_GROUP
+                    scale, low, high = quantized_group(source + group * INPUT_GROUP * item, values, is_bf16)
+                    write_float(target + size * SCALES_AT + place * 4, scale)
+                    plane_at = target + size * _PLANES_AT
+                    for plane in range(num_planes):
+                        kind = kinds + plane * 16
+                        start, factor = read_float(kind), read_float(kind + 4)
+                        if read_float(kind + 8) != 0:
                             factor = scale
-                        if kinds[plane, 3] == 1:
-                            planes[ends[plane] + place] = start + factor * (low + high)
+                        if read_float(kind + 12) == 1:
+                            write_float(plane_at + place * 4, start + factor * (low + high))
+                            plane_at += size * 4
                         else:
-                            half = ends[plane] + index * 2 * rows + row
-                            planes[half] = start + factor * low
-                            planes[half + rows] = start + factor * high
+                            half_at = plane_at + (index * 2 * rows + row) * 4
+                            write_float(half_at, start + factor * low)
+                            write_float(half_at + rows * 4, start + factor * high)
+                            plane_at += size * 8
 
     return quantize

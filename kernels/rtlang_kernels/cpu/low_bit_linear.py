@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -29,13 +28,11 @@ from rtlang_kernels.cpu.linear import (
     WORTH_THREADS,
     PackedLinear,
     Prefetch,
-    PrefetchDistance,
-    Tiling,
     block_outputs,
     line_end_address,
     tiling,
 )
-from rtlang_kernels.cpu.low_bit_inputs import QuantizedInputs, planes_of, quantize_inputs
+from rtlang_kernels.cpu.low_bit_inputs import SCALES_AT, InputPlan, planes_of
 from rtlang_kernels.cpu.low_bit_layout import HALVES, LowBitLayout, PackedWeight
 from rtlang_kernels.cpu.threads import run_chunks
 from rtlang_kernels.host.numba_jit import kernel
@@ -141,26 +138,185 @@ def low_bit_kernel(code: LowBitCode, rows: int, lines: int, level: int) -> Calla
     return low_bit_linear
 
 
-@dataclass(slots=True)
+class LowBitPart(NamedTuple):
+    """A packed weight and what is applied to its sums; constants are float32 [blocks, 2, BLOCK]: biases, and scales of outputs."""
+
+    layout: LowBitLayout
+    code: LowBitCode
+    packed: PackedWeight
+    constants: Tensor
+    input_order: Tensor | None
+    out_features: int
+    is_gated: bool
+
+
+class _Work(NamedTuple):
+    """What a call needs to know of a part; addresses that are zero belong to what there is not.
+
+    Attributes:
+        starts, extras: where the planes of the quantized inputs begin, see `InputPlan.place`.
+        column: first result.
+        num_blocks: of BLOCK outputs.
+    """
+
+    code: LowBitCode
+    starts: int
+    extras: int
+    weights: tuple[int, int, int, int]  # codes, records, table, constants
+    sizes: tuple[int, int, int]  # num_spans, num_chunks, out_features
+    is_gated: int
+    column: int
+    num_blocks: int
+    num_bytes: int
+
+
+class _Share(NamedTuple):
+    """Parts with one order of inputs."""
+
+    order: Tensor | None
+    plan: InputPlan
+    works: tuple[_Work, ...]
+
+
+class LowBitProduct:
+    """Multiplies inputs by some weights, whose results lie side by side; calls from several threads are safe.
+
+    Args:
+        dtype: of inputs and results.
+    """
+
+    def __init__(self, parts: Sequence[LowBitPart], dtype: torch.dtype) -> None:
+        self.in_features, self.out_features = parts[0].layout.num_inputs, sum(part.out_features for part in parts)
+        self.dtype, self.max_rows = dtype, parts[0].code.max_rows
+        self._is_gated, self._parts, self._shares = parts[0].is_gated, tuple(parts), []
+        columns = list(itertools.accumulate((part.out_features for part in parts), initial=0))
+        left = list(zip(parts, columns, strict=False))
+        while left:
+            order = left[0][0].input_order
+            alike = [(part, column) for part, column in left if _is_same(part.input_order, order)]
+            left = [(part, column) for part, column in left if not _is_same(part.input_order, order)]
+            plan = InputPlan([part.layout for part, _ in alike])
+            self._shares.append(_Share(order, plan, tuple(_work(part, plan, column) for part, column in alike)))
+        self._num_bytes = sum(work.num_bytes for share in self._shares for work in share.works)
+
+    def is_worth_threads(self, num_rows: int) -> bool:
+        """Whether several threads are faster than one."""
+        return self._num_bytes * -(-num_rows // self.max_rows) >= WORTH_THREADS * STEP
+
+    def multiply(self, x: Tensor, residual: Tensor | None, prefetch: Prefetch) -> Tensor:
+        """See `LowBitLinear.__call__`."""
+        num_rows = len(x)
+        if x.shape[1:] != (self.in_features,) or x.dtype != self.dtype:
+            raise ValueError(f"x = {x.dtype} {list(x.shape)}: expected {self.dtype} [any, {self.in_features}]")
+        shape = num_rows, self.out_features
+        if residual is None:
+            out = x.new_empty(shape)
+        elif residual.shape == shape and residual.dtype == x.dtype and residual.is_contiguous() and not self._is_gated:
+            out = residual
+        else:
+            raise ValueError(
+                f"residual = {residual.dtype} {list(residual.shape)}: expected contiguous {x.dtype} {list(shape)}"
+            )
+        if num_rows == 0:
+            return out
+        cut, item = tiling(num_rows, self.max_rows), x.itemsize
+        ahead, place = prefetch.ahead(cut), out.data_ptr()
+        # Not by the instruction that rounds to bfloat16: it takes denormal numbers for zeros.
+        finish = line_end_address(1, int(x.dtype == torch.bfloat16), 0)
+        calls, kept = [], []
+        for order, plan, works in self._shares:
+            if order is not None:
+                ordered = x.index_select(1, order)
+            else:
+                ordered = x if x.stride(1) == 1 and x.stride(0) >= self.in_features else x.contiguous()
+            memory, size = plan.quantized(ordered, cut.rows)
+            kept.append(memory)
+            values = memory.ctypes.data
+            for work in works:
+                target, code = place + work.column * item, work.code
+                calls.append(
+                    (
+                        low_bit_kernel(code, cut.rows, max(1, -(-code.bits // cut.passes)), ahead.level),
+                        (
+                            values,
+                            values + size * SCALES_AT,
+                            values + size * work.starts,
+                            values + size * work.extras,
+                            *work.weights,
+                            0 if residual is None else target,
+                            target,
+                            self.out_features * item,
+                            item,
+                            *work.sizes,
+                            num_rows,
+                            cut.passes,
+                            ahead.num_bytes,
+                            ahead.num_bytes * code.record_bytes // (code.chunk_bytes * code.span // INPUT_GROUP),
+                            work.is_gated,
+                            finish,
+                        ),
+                        work.num_blocks,
+                    )
+                )
+        num_threads = torch.get_num_threads()
+        if num_threads == 1 or not self.is_worth_threads(num_rows):
+            for run, arguments, num_blocks in calls:
+                run(*arguments, 0, num_blocks)
+        else:
+            run_chunks(_run_share, [(calls, thread, num_threads) for thread in range(num_threads)])
+        return out
+
+
+def _run_share(
+    calls: Sequence[tuple[Callable[..., None], tuple[int, ...], int]], thread: int, num_threads: int
+) -> None:
+    """Run the part of a thread of each call."""
+    for run, arguments, num_blocks in calls:
+        first, last = (num_blocks * each // num_threads for each in (thread, thread + 1))
+        if first < last:
+            run(*arguments, first, last)
+
+
+def _work(part: LowBitPart, plan: InputPlan, column: int) -> _Work:
+    layout, packed, table = part.layout, part.packed, part.layout.table
+    start, extra = planes_of(layout)
+    return _Work(
+        part.code,
+        plan.place(start),
+        plan.place(extra),
+        (
+            packed.codes.data_ptr(),
+            packed.records.data_ptr(),
+            0 if table is None else table.data_ptr(),
+            part.constants.data_ptr(),
+        ),
+        (layout.num_spans, layout.num_chunks, part.out_features),
+        int(part.is_gated),
+        column,
+        len(packed.codes) // HALVES,
+        packed.codes.nbytes + packed.records.nbytes,
+    )
+
+
+def _is_same(a: Tensor | None, b: Tensor | None) -> bool:
+    return a is b or (a is not None and b is not None and torch.equal(a, b))
+
+
 class LowBitLinear:
     """y = x @ weight.T + bias with a weight of few bits; calls from several threads are safe.
 
     Attributes:
         in_features, out_features: of the layer; with `is_gated`, out_features is half the outputs of the weight.
         dtype: of inputs and results.
+        part: the packed weight.
         prefetch: see `linear_tuning`.
     """
 
-    in_features: int
-    out_features: int
-    dtype: torch.dtype
-    is_gated: bool
-    layout: LowBitLayout
-    code: LowBitCode
-    packed: PackedWeight
-    constants: Tensor  # float32 [blocks, 2, BLOCK]: biases, scales of outputs
-    input_order: Tensor | None
-    prefetch: Prefetch = UNMEASURED
+    def __init__(self, part: LowBitPart, dtype: torch.dtype) -> None:
+        self.part, self.dtype = part, dtype
+        self.in_features, self.out_features = part.layout.num_inputs, part.out_features
+        self.prefetch = UNMEASURED
+        self._product = LowBitProduct((part,), dtype)
 
     @classmethod
     def pack(
@@ -188,36 +344,28 @@ class LowBitLinear:
         packed = layout.pack(weight, is_gated=is_gated)
         bias = torch.zeros(num_outputs) if bias is None else bias.float()
         lines = [block_outputs(values, is_gated=is_gated).view(-1, BLOCK) for values in (bias, packed.row_scales)]
-        return cls(
-            num_inputs,
-            num_outputs // 2 if is_gated else num_outputs,
-            dtype,
-            is_gated,
-            layout,
-            layout.code_for(packed.largest_scale),
-            packed,
-            torch.stack(lines, 1).contiguous(),
-            weight.input_order,
-        )
+        constants, code = torch.stack(lines, 1).contiguous(), layout.code_for(packed.largest_scale)
+        results = num_outputs // 2 if is_gated else num_outputs
+        return cls(LowBitPart(layout, code, packed, constants, weight.input_order, results, is_gated), dtype)
+
+    @property
+    def code(self) -> LowBitCode:
+        """The machine code."""
+        return self.part.code
 
     @property
     def nbytes(self) -> int:
         """Bytes that a call reads of the weight."""
-        return self.packed.codes.nbytes + self.packed.records.nbytes
+        return self.part.packed.codes.nbytes + self.part.packed.records.nbytes
 
     @property
     def max_rows(self) -> int:
         """Rows of the highest tile."""
         return self.code.max_rows
 
-    @property
-    def num_blocks(self) -> int:
-        """Blocks of BLOCK outputs."""
-        return len(self.packed.codes) // HALVES
-
     def is_worth_threads(self, num_rows: int) -> bool:
         """Whether several threads are faster than one."""
-        return self.nbytes * -(-num_rows // self.max_rows) >= WORTH_THREADS * STEP
+        return self._product.is_worth_threads(num_rows)
 
     def __call__(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
         """Multiply x [num_rows, in_features] of `dtype`. Returns [num_rows, out_features], contiguous.
@@ -233,7 +381,7 @@ class LowBitLinear:
 
     def multiply(self, x: Tensor, residual: Tensor | None, prefetch: Prefetch) -> Tensor:
         """The same with another prefetch."""
-        return _multiply((self,), x, residual, prefetch)
+        return self._product.multiply(x, residual, prefetch)
 
     def rows(self, indices: Tensor) -> Tensor:
         """Outputs of the weight, not gated, at int64 `indices` [n], rounded once: `dtype` [n, in_features].
@@ -247,53 +395,29 @@ class LowBitLinear:
             raise IndexError(f"indices[{place}] = {int(indices[place])}: expected 0 to {self.out_features - 1}")
         if not len(indices):
             return torch.empty((0, self.in_features), dtype=self.dtype)
-        found = exact_rows(self.layout.fmt, self.layout.rows_of(self.packed, indices))
-        if self.input_order is not None:
-            found = torch.empty_like(found).index_copy_(1, self.input_order, found)
+        layout, order = self.part.layout, self.part.input_order
+        found = exact_rows(layout.fmt, layout.rows_of(self.part.packed, indices))
+        if order is not None:
+            found = torch.empty_like(found).index_copy_(1, order, found)
         return _rounded(found, self.dtype)
 
-    def call(self, inputs: QuantizedInputs, cut: Tiling, ahead: PrefetchDistance) -> tuple[Any, ...]:
-        """The kernel, and its arguments up to the constants."""
-        start, extra = planes_of(self.layout)
-        lines = max(1, -(-self.code.bits // cut.passes))
-        run = low_bit_kernel(self.code, cut.rows, lines, ahead.level)
-        packed, table, none = self.packed, self.layout.table, inputs.scales
-        return (
-            run,
-            inputs.values.ctypes.data,
-            inputs.scales.ctypes.data,
-            inputs.planes.get(start, none).ctypes.data,
-            inputs.planes.get(extra, none).ctypes.data,
-            packed.codes.data_ptr(),
-            packed.records.data_ptr(),
-            0 if table is None else table.data_ptr(),
-            self.constants.data_ptr(),
-        )
 
-
-@dataclass(slots=True)
 class JoinedLowBitLinear:
     """Layers of the same inputs as one: the outputs of the first, then those of the next. Inputs are quantized once.
 
     Attributes:
         parts: not gated, of one dtype.
+        in_features, out_features: of the whole.
     """
 
-    parts: tuple[LowBitLinear, ...]
-
-    @property
-    def in_features(self) -> int:
-        """Number of inputs."""
-        return self.parts[0].in_features
-
-    @property
-    def out_features(self) -> int:
-        """Number of results."""
-        return sum(part.out_features for part in self.parts)
+    def __init__(self, parts: Sequence[LowBitLinear]) -> None:
+        self.parts = tuple(parts)
+        self._product = LowBitProduct([each.part for each in parts], parts[0].dtype)
+        self.in_features, self.out_features = self._product.in_features, self._product.out_features
 
     def __call__(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
         """See `LowBitLinear`."""
-        return _multiply(self.parts, x, residual, self.parts[0].prefetch)
+        return self._product.multiply(x, residual, self.parts[0].prefetch)
 
     def rows(self, indices: Tensor) -> Tensor:
         """See `LowBitLinear`."""
@@ -308,79 +432,6 @@ class JoinedLowBitLinear:
             place = int((~is_found).nonzero()[0])
             raise IndexError(f"indices[{place}] = {int(indices[place])}: expected 0 to {start - 1}")
         return found
-
-
-def _multiply(parts: Sequence[LowBitLinear], x: Tensor, residual: Tensor | None, prefetch: Prefetch) -> Tensor:
-    """The results of some layers of the same inputs side by side, or added to `residual`."""
-    first, num_rows = parts[0], len(x)
-    if x.shape[1:] != (first.in_features,) or x.dtype != first.dtype:
-        raise ValueError(f"x = {x.dtype} {list(x.shape)}: expected {first.dtype} [any, {first.in_features}]")
-    shape = num_rows, sum(part.out_features for part in parts)
-    if residual is None:
-        out = x.new_empty(shape)
-    elif residual.shape == shape and residual.dtype == x.dtype and residual.is_contiguous() and not first.is_gated:
-        out = residual
-    else:
-        raise ValueError(
-            f"residual = {residual.dtype} {list(residual.shape)}: expected contiguous {x.dtype} {list(shape)}"
-        )
-    if num_rows == 0:
-        return out
-    cut = tiling(num_rows, first.max_rows)
-    ahead, item = prefetch.ahead(cut), x.itemsize
-    # Not by the instruction that rounds to bfloat16: it takes denormal numbers for zeros.
-    finish, stride = line_end_address(1, int(x.dtype == torch.bfloat16), 0), shape[1] * item
-    found: list[tuple[Tensor | None, QuantizedInputs]] = []  # by order of inputs
-    calls, place = [], out.data_ptr()
-    for part in parts:
-        inputs = next((each for order, each in found if order is part.input_order), None)
-        if inputs is None:
-            inputs = _quantized(x, part.input_order, parts, cut)
-            found.append((part.input_order, inputs))
-        layout, code = part.layout, part.code
-        spans = ahead.num_bytes // (code.chunk_bytes * code.span // INPUT_GROUP)
-        run, *begin = part.call(inputs, cut, ahead)
-        arguments = (
-            *begin,
-            0 if residual is None else place,
-            place,
-            stride,
-            item,
-            layout.num_spans,
-            layout.num_chunks,
-            part.out_features,
-            num_rows,
-            cut.passes,
-            ahead.num_bytes,
-            spans * code.record_bytes,
-            int(part.is_gated),
-            finish,
-        )
-        calls.append((run, arguments, part.num_blocks))
-        place += part.out_features * item
-    num_threads = torch.get_num_threads()
-    if num_threads > 1 and not any(part.is_worth_threads(num_rows) for part in parts):
-        num_threads = 1
-
-    def run_share(thread: int) -> None:
-        for run, arguments, num_blocks in calls:
-            a, b = (num_blocks * each // num_threads for each in (thread, thread + 1))
-            if a < b:
-                run(*arguments, a, b)
-
-    run_chunks(run_share, [(thread,) for thread in range(num_threads)])
-    return out
-
-
-def _quantized(x: Tensor, order: Tensor | None, parts: Sequence[LowBitLinear], cut: Tiling) -> QuantizedInputs:
-    """The inputs of those layers that have this order of inputs."""
-    alike = [part.layout for part in parts if part.input_order is order]
-    if order is not None:
-        x = x.index_select(1, order)
-    elif x.stride(1) != 1 or x.stride(0) < x.shape[1]:
-        x = x.contiguous()
-    planes = itertools.chain.from_iterable(planes_of(layout) for layout in alike)
-    return quantize_inputs(x, alike[0].num_chunks, cut.rows, tuple(planes))
 
 
 def _rounded(exact: Tensor, dtype: torch.dtype) -> Tensor:
@@ -413,8 +464,8 @@ def low_bit_linear(
 
 def joined_linear(layers: Sequence[LinearLayer]) -> LinearLayer | None:
     """Some layers of the same inputs, not gated, as one whose outputs follow one another; None if not all of them have few bits."""
-    parts = [layer for layer in layers if isinstance(layer, LowBitLinear) and not layer.is_gated]
-    return JoinedLowBitLinear(tuple(parts)) if len(parts) == len(layers) else None
+    parts = [layer for layer in layers if isinstance(layer, LowBitLinear) and not layer.part.is_gated]
+    return JoinedLowBitLinear(parts) if parts and len(parts) == len(layers) else None
 
 
 assert HALVES * LANES == BLOCK

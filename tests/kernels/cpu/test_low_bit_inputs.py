@@ -6,11 +6,25 @@ import numpy as np
 import pytest
 import torch
 
+from rtlang_kernels.contract.low_bit import INPUT_GROUP, ScaleType, WeightFormat
+from rtlang_kernels.cpu import low_bit_inputs
 from rtlang_kernels.cpu.codegen.low_bit_vectors import MAGIC
-from rtlang_kernels.cpu.low_bit_inputs import Plane, quantize_inputs
+from rtlang_kernels.cpu.low_bit_inputs import SCALES_AT, InputPlan, planes_of
+from rtlang_kernels.cpu.low_bit_layout import LowBitLayout
+from rtlang_kernels.host.processor import Processor
 from tests.support.kernels.low_bit_oracle import quantized
 
-START, SUMS, SCALED = Plane(MAGIC, -8.0, False, 1), Plane(0.0, 1.0, False, 2), Plane(0.0, 1.0, True, 1)
+FORMATS_USED = {
+    "start": WeightFormat(4, zero=8),
+    "halves": WeightFormat(6, 16, ScaleType.BFLOAT16, zero=32),
+    "scaled": WeightFormat(4, has_offsets=True),
+    "sums": WeightFormat(4, has_zero_points=True),
+}
+MACHINE = Processor("", "", 1)
+
+
+def plan(num_inputs: int) -> InputPlan:
+    return InputPlan([LowBitLayout.of(fmt, num_inputs, MACHINE) for fmt in FORMATS_USED.values() for _ in range(2)])
 
 
 def inputs(num_rows: int, num_inputs: int) -> torch.Tensor:
@@ -22,57 +36,66 @@ def inputs(num_rows: int, num_inputs: int) -> torch.Tensor:
     return x
 
 
+def parts(made: InputPlan, x: torch.Tensor, rows: int) -> dict[str, np.ndarray]:  # type: ignore[type-arg]
+    """Bytes, scales and planes by token: [tiles * rows, groups, ...]."""
+    memory, size = made.quantized(x, rows)
+    groups = -(-x.shape[1] // INPUT_GROUP)
+    shape = size // groups // rows, groups
+
+    def by_token(start: int, kind: type[np.generic], halves: int, *last: int) -> np.ndarray:  # type: ignore[type-arg]
+        count = size * halves * (last[0] if last else 1)
+        values = np.frombuffer(memory.data, kind, count, start * size).reshape(*shape, halves, rows, *last)
+        moved = np.moveaxis(values, 3, 1).reshape(shape[0] * rows, groups, halves, *last)
+        return moved[:, :, 0] if halves == 1 else moved
+
+    found = {"bytes": by_token(0, np.int8, 1, 32), "scales": by_token(SCALES_AT, np.float32, 1)}
+    for name, layout in zip(FORMATS_USED, made.layouts[::2], strict=True):
+        plane = next(each for each in planes_of(layout) if each is not None)
+        found[name] = by_token(made.place(plane), np.float32, plane.halves)
+    return found
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize(("num_rows", "rows"), [(7, 3), (8, 8), (19, 7)])
 def test_bytes_scales_and_sums(num_rows: int, rows: int, dtype: torch.dtype) -> None:
     x = inputs(num_rows, 100).to(dtype)
-    found = quantize_inputs(x, 4, rows, (START, None, SUMS, SCALED, START))
+    found = parts(plan(100), x, rows)
+    x = torch.cat([x, x[-1:].expand(-num_rows % rows, -1)])  # the last tile repeats the last row
     bytes_, scales = quantized(x.float().numpy())
-    tiles = -(-num_rows // rows)
-
-    def by_token(values: np.ndarray, *last: int) -> np.ndarray:  # type: ignore[type-arg]
-        """[tiles, groups, ..., rows, ...] with the rows moved to the front."""
-        axis = 2 if last else -1
-        moved = np.moveaxis(values, axis, 1)
-        return moved.reshape(tiles * rows, *moved.shape[2:])
-
-    values = by_token(found.values.reshape(tiles, 4, rows, 32), 32)
-    assert np.array_equal(values[:num_rows], bytes_)
-    assert not values[num_rows:].any()
-    assert np.array_equal(by_token(found.scales.reshape(tiles, 4, rows))[:num_rows], scales)
-    assert len(found.planes) == 3
-    halves = bytes_.reshape(num_rows, 4, 2, 16).sum(3)
+    halves = bytes_.reshape(len(x), 4, 2, 16).sum(3)
     total = halves.sum(2).astype(np.float32)
-    assert np.array_equal(by_token(found.planes[START].reshape(tiles, 4, rows))[:num_rows], MAGIC - 8 * total)
-    assert np.array_equal(by_token(found.planes[SUMS].reshape(tiles, 4, 2, rows))[:num_rows], halves)
-    assert np.array_equal(by_token(found.planes[SCALED].reshape(tiles, 4, rows))[:num_rows], scales * total)
+    expected = {
+        "bytes": bytes_,
+        "scales": scales,
+        "start": MAGIC - 8 * total,
+        "halves": MAGIC - 32 * halves,
+        "scaled": scales * total,
+        "sums": total,
+    }
+    assert expected.keys() == found.keys()
+    for name, values in expected.items():
+        assert np.array_equal(found[name], values), name
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
 def test_a_group_that_is_not_finite_has_no_scale(bad: float) -> None:
     x = inputs(6, 64)
     x[4, 63] = bad
-    found = quantize_inputs(x, 2, 6, (SCALED,))
-    scales = found.scales.reshape(2, 6)
-    assert np.isnan(scales[1, 4])
-    assert np.isnan(found.planes[SCALED].reshape(2, 6)[1, 4])
-    assert np.isfinite(np.delete(scales.reshape(-1), 6 + 4)).all()
-    assert not found.values.reshape(2, 6, 32)[1, 4].any()
+    found = parts(plan(64), x, 6)
+    for name in ("scales", "scaled"):
+        assert np.isnan(found[name]).nonzero() == ([4], [1])
+    assert not found["bytes"][4, 1].any()
+    assert found["bytes"][4, 0].any()
 
 
 def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rtlang_kernels.cpu import low_bit_inputs
-
     monkeypatch.setattr(low_bit_inputs, "_WORTH_THREADS", 0)
-    x, before = inputs(50, 64), torch.get_num_threads()
-    found = []
+    x, before, made = inputs(50, 64), torch.get_num_threads(), []
     try:
-        for count in (1, 3):
+        for count in (1, 3, 64):
             torch.set_num_threads(count)
-            found.append(quantize_inputs(x, 2, 8, (START, SUMS)))
+            made.append(parts(plan(64), x, 8))
     finally:
         torch.set_num_threads(before)
-    one, several = found
-    assert np.array_equal(one.values, several.values)
-    assert np.array_equal(one.scales, several.scales)
-    assert all(np.array_equal(one.planes[plane], several.planes[plane]) for plane in (START, SUMS))
+    for others in made[1:]:
+        assert all(np.array_equal(values, others[name]) for name, values in made[0].items())

@@ -19,6 +19,7 @@ from rtlang_kernels.cpu.codegen.vector_builder import (
     call,
     constant,
     literal_values,
+    load,
     splat,
     store,
     typed_intrinsic,
@@ -69,3 +70,17 @@ def quantized_group(typing_context: Any, line: Any, target: Any, is_bf16: Any) -
         return cgutils.pack_array(builder, [scale, *sums])
 
     return typed_intrinsic(cast(Any, types).UniTuple(types.float32, 3), (types.int64, types.int64, is_bf16), 1, emit)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def write_float(typing_context: Any, address: Any, value: Any) -> Any:
+    """write_float(address, value): store a float32."""
+    return typed_intrinsic(
+        types.void, (types.int64, types.float32), 0, lambda builder, address, value: store(builder, value, address, 0)
+    )
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def read_float(typing_context: Any, address: Any) -> Any:
+    """read_float(address): load a float32."""
+    return typed_intrinsic(types.float32, (types.int64,), 0, lambda builder, address: load(builder, FLOAT, address, 0))
