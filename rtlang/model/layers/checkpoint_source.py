@@ -46,7 +46,7 @@ class CheckpointSource:
         progress: is told the bytes read.
         device: where floats are handed out; codes stay on the CPU. Default: the CPU.
         files: the mapped files, whose memory is given back now and then.
-        quantizes_inputs: whether `int8` hands out int8 weights with scales of rows, to be multiplied with int8 inputs.
+        quantizes_inputs: whether `low_bit` hands out int8 weights with scales of rows as well, on a CPU.
     """
 
     def __init__(
@@ -69,22 +69,11 @@ class CheckpointSource:
         """See `WeightSource`."""
         return name in self._names
 
-    def int8(self, name: str, shape: tuple[int, ...]) -> tuple[Tensor, Tensor] | None:
-        """See `WeightSource`."""
-        if not self._quantizes_inputs:
-            return None
-        found = self._low_bit(name, shape)
-        if found is None or found.format != _INT8_ROWS or found.input_order is not None:
-            return None
-        self._account(name)
-        rows = found.rows(0, shape[0])
-        assert rows.row_scales is not None
-        return (rows.codes ^ 128).view(torch.int8), rows.row_scales
-
     def low_bit(self, name: str, shape: tuple[int, ...]) -> LowBitWeight | None:
         """See `WeightSource`."""
         found = self._low_bit(name, shape)
-        if found is None or found.format == _INT8_ROWS:
+        is_on_cpu = self._device is None or self._device.type == "cpu"
+        if found is None or (found.format == _INT8_ROWS and not (self._quantizes_inputs and is_on_cpu)):
             return None
         self._account(name)
         return found
@@ -158,10 +147,6 @@ class DummySource:
         # uniform, since torch draws it 2 to 5 times as fast as normal noise
         noise = torch.empty(shape, dtype=self._dtype, device=self._device)
         return noise.uniform_(-_DUMMY_RANGE, _DUMMY_RANGE, generator=self._generator)
-
-    def int8(self, name: str, shape: tuple[int, ...]) -> tuple[Tensor, Tensor] | None:
-        """See `WeightSource`; always None."""
-        return None
 
     def low_bit(self, name: str, shape: tuple[int, ...]) -> LowBitWeight | None:
         """See `WeightSource`; always None."""

@@ -57,15 +57,8 @@ def test_a_weight_comes_in_the_form_that_a_layer_computes_with(quantizes_inputs:
     weights, counter = Weights(), Counter()
     source = CheckpointSource(weights, Path("x"), torch.float32, counter, quantizes_inputs=quantizes_inputs)
     assert source.low_bit("a", (6, 64)) is weights.coded["a"]
-    assert source.int8("a", (6, 64)) is None
-    assert source.low_bit("b", (6, 64)) is None
+    assert source.low_bit("b", (6, 64)) is (weights.coded["b"] if quantizes_inputs else None)
     assert torch.equal(source.tensor("b", (6, 64)), exact_weight(weights.coded["b"]).float())
-    found = source.int8("b", (6, 64))
-    assert (found is not None) == quantizes_inputs
-    if found is not None:
-        codes, scales = found
-        assert codes.dtype is torch.int8
-        assert torch.equal(codes.double() * scales.double()[:, None], exact_weight(weights.coded["b"]))
     assert source.low_bit("c", (5,)) is None
     assert source.tensor("c", (5,)).dtype is torch.float32
     assert counter.num_bytes == 216 + 408 + 20
@@ -75,7 +68,7 @@ def test_a_weight_comes_in_the_form_that_a_layer_computes_with(quantizes_inputs:
 
 def test_missing_weights_and_other_shapes_are_refused_by_name() -> None:
     source = CheckpointSource(Weights(), Path("x"), torch.float32, quantizes_inputs=True)
-    for read in (source.tensor, source.low_bit, source.int8):
+    for read in (source.tensor, source.low_bit):
         with pytest.raises(ModelLoadError, match="the weights do not contain tensor d"):
             read("d", (6, 64))
         with pytest.raises(ModelLoadError, match=r"tensor a has shape \[6, 64\], but config.json implies \[64, 6\]"):
