@@ -225,10 +225,6 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/kernels/test_sampling.py",
         "plain data of the sampler, checked where it is used",
     ),
-    "kernels/rtlang_kernels/reference/kv_cache.py": (
-        "tests/kernels/test_layer_ops.py",
-        "tested with the other writes into the pool",
-    ),
     "kernels/rtlang_kernels/reference/noise.py": (
         "tests/kernels/test_sampling.py",
         "the noise decides the tokens that are compared",

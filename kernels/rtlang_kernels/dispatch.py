@@ -91,7 +91,7 @@ def cpu_backend() -> Backend:
         attention.prepare,
         attention.paged_attention,
         reference_attention.merge_states,
-        reference_kv_cache.write_kv,
+        layer_ops.write_kv,
         reference_kv_cache.copy_pages,
         layer_ops.rope_append,
         layer_ops.add_rms_norm,

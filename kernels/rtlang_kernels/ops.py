@@ -3,8 +3,9 @@
 Every operation has one implementation per backend; `dispatch` selects the backend.
 
 Layout. One layer's KV is `k_pool [num_slots, num_kv_heads, head_dim]` and `v_pool [num_slots, num_kv_heads, v_head_dim]`; slot = page_id *
-page_size + offset. The query heads of one KV head are adjacent: query head h reads KV head h // (num_q_heads / num_kv_heads). Rows of a
-step come in depth-first order of the prefix tree.
+page_size + offset. On a CPU, pools may be int8 with a scale for each head of a token: views into the lines of `contract.kv_lines`. The
+query heads of one KV head are adjacent: query head h reads KV head h // (num_q_heads / num_kv_heads). Rows of a step come in depth-first
+order of the prefix tree.
 """
 
 from __future__ import annotations
@@ -119,8 +120,8 @@ def paged_attention_with_lse(
 
     Args:
         q: [num_tokens, num_q_heads, head_dim]; the two last dimensions contiguous.
-        k_pool, v_pool: one layer's KV (see the module), dtype of q; on a GPU also float8_e4m3fn, without NaN in slots that a row uses.
-            Slots that no row uses may hold anything, NaN included.
+        k_pool, v_pool: one layer's KV (see the module), dtype of q; on a GPU also float8_e4m3fn, without NaN in slots that a row uses; on
+            a CPU also int8. Slots that no row uses may hold anything, NaN included.
         plan: the plan of this step, from `plan_attention`.
         scale: factor by which q.k is multiplied; positive and finite.
         sliding_window: only keys at positions > q_position - sliding_window.
@@ -138,9 +139,11 @@ def paged_attention_with_lse(
     if q.shape != expected or q.dtype != plan.dtype:
         raise ValueError(f"q = {q.dtype} {list(q.shape)}: expected {plan.dtype} {list(expected)}, as in the plan")
     is_float8 = k_pool.dtype == torch.float8_e4m3fn and plan.backend != "cpu"
-    if v_pool.dtype != k_pool.dtype or not (is_float8 or k_pool.dtype == q.dtype):
+    is_int8 = k_pool.dtype == torch.int8 and plan.backend != "triton"
+    if v_pool.dtype != k_pool.dtype or not (is_float8 or is_int8 or k_pool.dtype == q.dtype):
         raise ValueError(
-            f"k_pool, v_pool = {k_pool.dtype}, {v_pool.dtype}: expected both to be {q.dtype}, or both float8_e4m3fn on a GPU"
+            f"k_pool, v_pool = {k_pool.dtype}, {v_pool.dtype}: expected both to be {q.dtype}, or both float8_e4m3fn on a GPU, "
+            "or both int8 on a CPU"
         )
     if k_pool.shape[1:] != (plan.num_kv_heads, plan.head_dim):
         raise ValueError(f"k_pool = {list(k_pool.shape)}: expected [num_slots, {plan.num_kv_heads}, {plan.head_dim}]")
@@ -185,7 +188,8 @@ def write_kv(k: Tensor, v: Tensor, k_pool: Tensor, v_pool: Tensor, slot_mapping:
 
     Args:
         k: [num_tokens, num_kv_heads, head_dim].  v: [num_tokens, num_kv_heads, v_head_dim].
-        k_pool, v_pool: written in place at `slot_mapping`; float8_e4m3fn pools saturate at 448.
+        k_pool, v_pool: written in place at `slot_mapping`; float8_e4m3fn pools saturate at 448, int8 pools have a scale for
+            each head of a token (`contract.kv_lines`).
         slot_mapping: int64 [num_tokens], no slot twice.
     """
     backend_for(k.device, k.dtype).write_kv(k, v, k_pool, v_pool, slot_mapping)
@@ -234,7 +238,7 @@ def rope_append(
     are.
 
     Args:
-        q: [num_tokens, num_q_heads, head_dim], written; k: [num_tokens, num_kv_heads, head_dim]; v likewise with
+        q: [num_tokens, num_q_heads, head_dim], written; k: [num_tokens, num_kv_heads, head_dim], may be written; v likewise with
             v_head_dim. Each token's heads are contiguous; tokens may be strided (a fused projection).
         cos, sin: float32 [max_positions, half], half <= head_dim / 2.
         positions: int64 [num_tokens], rows of cos and sin.

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from rtlang_kernels import ops
-from tests.support.kernels.attention_cases import relative_error, use_backend
+from tests.support.kernels.attention_cases import int8_pool, lines_of, relative_error, use_backend
 
 BACKENDS = sorted(ops.BACKENDS)
 TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 4e-3}
@@ -63,6 +63,33 @@ def test_rope_append(name: str, dtype: torch.dtype, is_normed: bool, head_dim: i
     assert torch.equal(pools[1, slots].double(), original[:, 6:])
     untouched = torch.tensor([slot for slot in range(12) if slot not in slots])
     assert torch.isnan(pools[:, untouched]).all()
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(("head_dim", "is_normed"), [(64, False), (80, True)])
+def test_rope_append_quantizes_what_another_pool_would_hold(
+    name: str, dtype: torch.dtype, head_dim: int, is_normed: bool
+) -> None:
+    angles = torch.rand(50, head_dim // 2, generator=torch.Generator().manual_seed(1)) * 6
+    positions, slots = torch.tensor([3, 0, 49, 7, 8]), torch.tensor([9, 2, 0, 11, 5])
+    weights = normal(2, head_dim, dtype=dtype, seed=2).unbind() if is_normed else (None, None)
+    results = []
+    for is_int8 in (False, True):
+        fused = normal(5, 8, head_dim, dtype=dtype, seed=0)
+        fused[1, 5, 3] = fused[2, 7, 0] = float("nan")
+        plain = torch.zeros((2, 12, 2, head_dim), dtype=dtype)
+        pools = [int8_pool(12, 2, head_dim) for _ in range(2)] if is_int8 else list(plain.unbind())
+        with use_backend(name):
+            q, k, v = fused[:, :4], fused[:, 4:6], fused[:, 6:]
+            ops.rope_append(
+                q, k, v, angles.cos(), angles.sin(), positions, *pools, slots, q_norm=weights[0], k_norm=weights[1]
+            )
+            if not is_int8:
+                written, pools = pools, [int8_pool(12, 2, head_dim) for _ in range(2)]
+                ops.write_kv(written[0][slots], written[1][slots], *pools, slots)
+        results.append((fused[:, :4], *map(lines_of, pools)))
+    assert all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(*results, strict=True))
 
 
 @pytest.mark.parametrize("name", BACKENDS)

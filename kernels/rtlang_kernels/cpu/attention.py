@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rtlang_kernels.contract.attention_plan import AttentionPlan
+from rtlang_kernels.contract.kv_lines import line_bytes
 from rtlang_kernels.cpu.attention_kernel import RESULT_STRIDE, attend_kernel, scratch_bytes
 from rtlang_kernels.cpu.attention_layout import layout_of
 from rtlang_kernels.cpu.threads import run_chunks
@@ -55,7 +56,7 @@ class AttentionWork:
 
     positions: NDArray[np.int32]
     rectangles: NDArray[np.int32]
-    variants: dict[tuple[int | None, int | None, int, int], AttentionVariant] = field(default_factory=dict)
+    variants: dict[tuple[int | None, int | None, int, int, bool], AttentionVariant] = field(default_factory=dict)
     scratch: list[NDArray[np.uint8]] = field(default_factory=list)
     addresses: list[int] = field(default_factory=list)
 
@@ -90,14 +91,15 @@ def paged_attention(
     """See `ops.paged_attention_with_lse`; writes `out` and `lse`."""
     if plan.num_tokens == 0:
         return
-    head_dim, v_head_dim = plan.head_dim, v_pool.shape[2]
+    head_dim, v_head_dim, is_int8 = plan.head_dim, v_pool.shape[2], k_pool.dtype == torch.int8
     if q.stride()[1:] != (head_dim, 1):
         q = q.contiguous()
     for name, pool in (("k_pool", k_pool), ("v_pool", v_pool)):
-        if pool.stride()[1:] != (pool.shape[2], 1):
-            raise ValueError(f"{name} strides = {pool.stride()}: expected contiguous heads within a slot")
-    variant = variant_of(plan, sliding_window, chunk_size, v_head_dim)
-    item = q.element_size()
+        head_stride = line_bytes(pool.shape[2]) if is_int8 else pool.shape[2]
+        if pool.stride()[1:] != (head_stride, 1):
+            raise ValueError(f"{name} strides = {pool.stride()}: expected heads {head_stride} elements apart in a slot")
+    variant = variant_of(plan, sliding_window, chunk_size, v_head_dim, is_int8=is_int8)
+    item, pool_item = q.element_size(), k_pool.element_size()
     layout = variant.layout.copy()
     layout[: RESULT_STRIDE + 1] = (
         q.data_ptr(),
@@ -106,8 +108,8 @@ def paged_attention(
         out.data_ptr(),
         lse.data_ptr(),
         q.stride(0) * item,
-        k_pool.stride(0) * item,
-        v_pool.stride(0) * item,
+        k_pool.stride(0) * pool_item,
+        v_pool.stride(0) * pool_item,
         out.stride(0) * item,
     )
     common = (
@@ -131,25 +133,27 @@ def variant_of(
     chunk_size: int | None,
     v_head_dim: int | None = None,
     *,
+    is_int8: bool = False,
     split_ns: int | None = None,
 ) -> AttentionVariant:
     """The passes for one kind of layer, built at its first call in a step.
 
     Args:
+        is_int8: whether the pool is.
         split_ns: least work that is split among threads, in nanoseconds; default: SPLIT_NS.
     """
     split_ns = SPLIT_NS if split_ns is None else split_ns
     work: AttentionWork = plan.work
     v_head_dim = plan.head_dim if v_head_dim is None else v_head_dim
-    key = (sliding_window, chunk_size, v_head_dim, split_ns)
+    key = (sliding_window, chunk_size, v_head_dim, split_ns, is_int8)
     if key not in work.variants:
         first = first_visible(work.positions, sliding_window, chunk_size)
         if key[:2] != (None, None) and not first.any():
-            work.variants[key] = variant_of(plan, None, None, v_head_dim, split_ns=split_ns)
+            work.variants[key] = variant_of(plan, None, None, v_head_dim, is_int8=is_int8, split_ns=split_ns)
         else:
             group = plan.num_q_heads // plan.num_kv_heads
             is_bf16 = int(plan.dtype == torch.bfloat16)
-            layout = layout_of(is_bf16, plan.num_kv_heads, group, plan.head_dim, v_head_dim)
+            layout = layout_of(is_bf16, plan.num_kv_heads, group, plan.head_dim, v_head_dim, is_int8=is_int8)
             chunks = _chunks(plan, first, layout, split_ns)
             work.reserve(chunks)
             work.variants[key] = AttentionVariant(layout, chunks)

@@ -5,6 +5,9 @@ tokens and all heads of a KV head, and folds it into the state of every query li
 weights and values (`codegen.attention_vectors`; in matrix tiles `codegen.attention_tiles`). Reads of the next block are requested a few
 cache lines at a time during the arithmetic.
 
+Bytes of a pool of int8 are multiplied as bytes where the processor has such products (`codegen.attention_bytes`), else packing turns them
+into numbers of the queries' type.
+
 Scores are exponents to base 2. Keys of a block that no token of the pass sees are zeros, so that the contents of unused slots never reach
 a sum. The loop is compiled once; the steps that depend on the head geometry are compiled for each and called by address.
 """
@@ -22,13 +25,11 @@ from numpy.typing import NDArray
 
 from rtlang_kernels.cpu.codegen import attention_tiles
 from rtlang_kernels.cpu.codegen import attention_vectors as vectors
+from rtlang_kernels.cpu.codegen.attention_bytes import WEIGHT_ROW
 from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
 from rtlang_kernels.cpu.codegen.page_vectors import (
     BLOCK,
-    FLOAT32,
     GROUP,
-    PAIRED,
-    WIDENED,
     PageForm,
     copy_line,
     pack_group,
@@ -48,13 +49,13 @@ LINE = 64  # bytes of a cache line
 
 # Entries of the int64 vector `layout`. First those of a layer: addresses, then bytes from token to token or slot to slot.
 Q, K, V, RESULT, RESULT_LSE, Q_STRIDE, K_STRIDE, V_STRIDE, RESULT_STRIDE = range(9)
-# Then those of the head geometry: numbers of heads, bytes of a head's query and key, value, state; bytes of packed keys and values of 16
-# keys, and from the keys of one group to those of the next; offsets in the scratch memory; addresses of machine code. RELEASE is 0 if FOLD
-# uses vectors; so is PACK_VALUES.
-NUM_KV_HEADS, HEADS_PER_KV, K_BYTES, V_BYTES, STATE_BYTES, VALUE_GROUP = range(9, 15)
-COPIES, COMING, KEYS, VALUES, ROOM, STATES = range(15, 21)
-PACK, COPY, FOLD, CLEAR, MERGE, FINISH, RELEASE, PACK_VALUES = range(21, 29)
-LAYOUT_FIELDS = 29
+# Then those of the head geometry: numbers of heads, bytes of a head's query, result, key and value (of the pool), state; bytes of packed
+# values of 16 keys; offsets in the scratch memory; addresses of machine code. RELEASE is 0 if FOLD uses vectors; PACK_VALUES is 0 if keys
+# are always packed.
+NUM_KV_HEADS, HEADS_PER_KV, QUERY_BYTES, HEAD_BYTES, K_BYTES, V_BYTES, STATE_BYTES, VALUE_GROUP = range(9, 17)
+COPIES, COMING, KEYS, VALUES, ROOM, STATES = range(17, 23)
+PACK, COPY, FOLD, CLEAR, MERGE, FINISH, RELEASE, PACK_VALUES = range(23, 31)
+LAYOUT_FIELDS = 31
 
 _INT, _FLOAT = types.int64, types.float32
 ATTEND_TYPES = (
@@ -72,12 +73,6 @@ ATTEND_TYPES = (
     _INT,
     _INT,
 )
-
-
-def form_of(is_bf16: int, head_dim: int, v_head_dim: int) -> PageForm:
-    """The form of packed keys and values on this processor."""
-    kind = FLOAT32 if not is_bf16 else PAIRED if processor().has_bf16_dot and head_dim % 2 == 0 else WIDENED
-    return PageForm(kind, head_dim, v_head_dim)
 
 
 def lines_of(group: int) -> int:
@@ -100,10 +95,12 @@ def geometry(form: PageForm, num_kv_heads: int, group: int, tiles: int = NO_TILE
     """
     head_dim, v_head_dim, lines = form.head_dim, form.v_head_dim, lines_of(group)
     layout = np.zeros(LAYOUT_FIELDS, np.int64)
-    k_bytes, v_bytes = head_dim * form.item, v_head_dim * form.item
+    k_bytes, v_bytes = form.head_bytes(head_dim), form.head_bytes(v_head_dim)
     layout[NUM_KV_HEADS : VALUE_GROUP + 1] = (
         num_kv_heads,
         group,
+        head_dim * form.item,
+        v_head_dim * form.item,
         k_bytes,
         v_bytes,
         form.state_bytes,
@@ -138,9 +135,14 @@ def _code(form: PageForm, group: int, lines: int, folds: bool) -> tuple[int, ...
     state_bytes, rest = form.state_bytes, group % lines
     rest_lines = max(rest, 1)
     weights_offset = 4 * BLOCK * lines
-    row_bytes = (2 if form.is_paired else 4) * BLOCK
+    row_bytes = WEIGHT_ROW if form.is_bytes else (2 if form.is_paired else 4) * BLOCK
+    is_bytes = int(form.is_bytes)
     keys_per_step = BLOCK // form.value_steps
-    k_lines, v_lines = (max(1, size * item // LINE) for size in (head_dim, v_head_dim))
+    k_scales = form.scales
+    v_scales = k_scales + 4 * BLOCK
+    unit = 2 if form.is_int8 else item  # bytes in which heads of the pool are copied
+    k_units, v_units = form.head_bytes(head_dim) // unit, form.head_bytes(v_head_dim) // unit
+    k_lines, v_lines = (form.num_requests(size) for size in (head_dim, v_head_dim))
 
     @kernel(is_exact=True)
     def pack(keys: Any, values: Any, k_stride: Any, v_stride: Any, key_target: Any, value_target: Any) -> None:
@@ -150,8 +152,8 @@ def _code(form: PageForm, group: int, lines: int, folds: bool) -> tuple[int, ...
     @kernel(is_exact=True)
     def copy(key: Any, value: Any, key_target: Any, value_target: Any) -> None:
         if digest >= 0:
-            copy_line(key, key_target, item, head_dim)
-            copy_line(value, value_target, item, v_head_dim)
+            copy_line(key, key_target, unit, k_units)
+            copy_line(value, value_target, unit, v_units)
 
     @kernel(is_exact=True)
     def clear(state: Any, count: Any) -> None:
@@ -205,30 +207,44 @@ def _code(form: PageForm, group: int, lines: int, folds: bool) -> tuple[int, ...
         step, last_step = low // keys_per_step, (high + keys_per_step - 1) // keys_per_step
         after = coming + 40 if coming else coming
         for head in range(0, group - rest, lines):
-            here = query + head * head_dim * item
+            here, there = query + head * head_dim * item, state + head * state_bytes
+            for i in range(lines):
+                vectors.prepare(here + i * head_dim * item, there + i * state_bytes, kind, head_dim, v_head_dim)
+            if is_bytes:
+                here = there
             if last_group - first_group > 2:
-                vectors.score(here, keys, scores, coming, kind, head_dim, lines, 4, k_lines)
+                vectors.score(here, keys, scores, coming, kind, head_dim, v_head_dim, lines, 4, k_lines)
             else:
                 for g in range(first_group, last_group):
-                    vectors.score(here, keys + 64 * g, scores + 64 * g, coming, kind, head_dim, lines, 1, k_lines)
-            there = state + head * state_bytes
+                    part, target = keys + 64 * g, scores + 64 * g
+                    vectors.score(here, part, target, coming, kind, head_dim, v_head_dim, lines, 1, k_lines)
             for i in range(lines):
                 line = scores + 4 * BLOCK * i
+                vectors.scale_scores(line, keys + k_scales, kind)
                 if limit > ZERO:
                     vectors.cap(line, slope, limit)
-                vectors.weigh(line, weights + row_bytes * i, there + i * state_bytes, factor, visible, kind, v_head_dim)
-            vectors.gather(there, values, weights, step, last_step, after, kind, v_head_dim, lines, v_lines)
+                own, scales = there + i * state_bytes, keys + v_scales
+                vectors.weigh(line, weights + row_bytes * i, own, scales, factor, visible, kind, v_head_dim)
+            vectors.gather(there, values, weights, step, last_step, after, kind, head_dim, v_head_dim, lines, v_lines)
             coming, after = int64(0), int64(0)
         if rest:
             there = state + (group - rest) * state_bytes
             here = query + (group - rest) * head_dim * item
-            vectors.score(here, keys, scores, coming, kind, head_dim, rest_lines, 4, k_lines)
+            for i in range(rest):
+                vectors.prepare(here + i * head_dim * item, there + i * state_bytes, kind, head_dim, v_head_dim)
+            if is_bytes:
+                here = there
+            vectors.score(here, keys, scores, coming, kind, head_dim, v_head_dim, rest_lines, 4, k_lines)
             for i in range(rest):
                 line = scores + 4 * BLOCK * i
+                vectors.scale_scores(line, keys + k_scales, kind)
                 if limit > ZERO:
                     vectors.cap(line, slope, limit)
-                vectors.weigh(line, weights + row_bytes * i, there + i * state_bytes, factor, visible, kind, v_head_dim)
-            vectors.gather(there, values, weights, step, last_step, after, kind, v_head_dim, rest_lines, v_lines)
+                own, scales = there + i * state_bytes, keys + v_scales
+                vectors.weigh(line, weights + row_bytes * i, own, scales, factor, visible, kind, v_head_dim)
+            vectors.gather(
+                there, values, weights, step, last_step, after, kind, head_dim, v_head_dim, rest_lines, v_lines
+            )
 
     steps = (
         (pack, (_INT,) * 6),
@@ -243,12 +259,14 @@ def _code(form: PageForm, group: int, lines: int, folds: bool) -> tuple[int, ...
 
 
 def _tile_code(form: PageForm, group: int, tiles: int) -> tuple[int, int, int]:
-    """Addresses of the kernels of a head geometry in matrix tiles: FOLD, RELEASE and PACK_VALUES."""
+    """Addresses of the kernels of a head geometry in matrix tiles: FOLD, RELEASE and PACK_VALUES, which is 0 with a pool of int8."""
     digest = source_digest()
     kind, head_dim, v_head_dim, state_bytes = form.kind, form.head_dim, form.v_head_dim, form.state_bytes
-    k_bytes = head_dim * form.item
-    k_lines, v_lines = (max(1, size * form.item // LINE) for size in (head_dim, v_head_dim))
-    k_words, word = k_bytes // 4, 4
+    query_bytes = head_dim * form.item
+    k_lines, v_lines = (max(1, form.head_bytes(size) // LINE) for size in (head_dim, v_head_dim))
+    query_words, word = query_bytes // 4, 4
+    k_scales = form.scales
+    v_scales = k_scales + 4 * BLOCK
     scores_at, weights_at, queries_at, _ = _tile_room(form, tiles)
     score_bytes, weight_bytes = attention_tiles.SCORE_BYTES, attention_tiles.WEIGHT_BYTES
 
@@ -299,8 +317,8 @@ def _tile_code(form: PageForm, group: int, tiles: int) -> tuple[int, int, int]:
                 lines = min(height, num_lines - first)
                 own, own_head = token, head
                 for i in range(lines):
-                    here = query + own * query_stride + own_head * k_bytes
-                    copy_line(here, queries + i * k_bytes, word, k_words)
+                    here = query + own * query_stride + own_head * query_bytes
+                    copy_line(here, queries + i * query_bytes, word, query_words)
                     own_head += 1
                     if own_head == group:
                         own, own_head = own + 1, int64(0)
@@ -315,10 +333,12 @@ def _tile_code(form: PageForm, group: int, tiles: int) -> tuple[int, int, int]:
                     low, high = _span(positions, first_visible, token, start, last_key)
                     visible = int64(((ALL >> uint64(BLOCK - high)) >> uint64(low)) << uint64(low))
                     line = scores + score_bytes * i
+                    vectors.scale_scores(line, keys + k_scales, kind)
                     if limit > ZERO:
                         vectors.cap(line, slope, limit)
+                    own_state, scales = there + i * state_bytes, keys + v_scales
                     vectors.weigh(
-                        line, weights + weight_bytes * i, there + i * state_bytes, factor, visible, kind, v_head_dim
+                        line, weights + weight_bytes * i, own_state, scales, factor, visible, kind, v_head_dim
                     )
                     head += 1
                     if head == group:
@@ -342,7 +362,7 @@ def _tile_code(form: PageForm, group: int, tiles: int) -> tuple[int, int, int]:
     steps = ((fold_tiles, (*(_INT,) * 13, *(_FLOAT,) * 3)), (release, (_INT,)), (pack_values_only, (_INT,) * 3))
     _KEPT.extend(compiled for compiled, _ in steps)
     fold, end, pack = (address_of(*step) for step in steps)
-    return fold, end, pack
+    return fold, end, 0 if form.is_int8 else pack
 
 
 @kernel()
@@ -387,6 +407,7 @@ def attend(
         kv_first, kv_last: range of KV heads.  scratch: address of `scratch_bytes` bytes.
     """
     group, k_bytes, v_bytes = layout[HEADS_PER_KV], layout[K_BYTES], layout[V_BYTES]
+    query_bytes, head_bytes = layout[QUERY_BYTES], layout[HEAD_BYTES]
     state_bytes, value_group = layout[STATE_BYTES], layout[VALUE_GROUP]
     base = (scratch + LINE - 1) // LINE * LINE
     copies, coming, keys, values = (
@@ -428,7 +449,7 @@ def attend(
         if entry[fields.IS_FIRST]:
             for own in range(num_kv):
                 invoke(layout[CLEAR], (state + own * kv_bytes, num_lines))
-        is_one = uses_tiles and num_lines == 1  # keys are read once, so they are not packed
+        is_one = layout[PACK_VALUES] != 0 and num_lines == 1  # keys are read once, so they are not packed
         first_block = first_key // BLOCK
         num_blocks = (last_key + BLOCK - 1) // BLOCK - first_block
         is_wide = num_lines * num_kv > 64  # KV head by KV head, so that the states of one stay in the cache
@@ -498,7 +519,7 @@ def attend(
                     vectors.put_int(coming + 8 * g + 40, layout[V] + there * v_stride + next_kv * v_bytes)
             # Fold the block into the lines of every token that sees some of it.
             kv_state = state + local * kv_bytes
-            query = layout[Q] + (kv_first + local) * group * k_bytes
+            query = layout[Q] + (kv_first + local) * group * query_bytes
             if uses_tiles:
                 invoke(
                     layout[FOLD],
@@ -541,7 +562,7 @@ def attend(
                 sink = int64(sinks.ctypes.data) + 4 * head if len(sinks) else int64(0)
                 for token in range(first_token, last_token):
                     here = first_state + own * kv_bytes + (token - first_token) * slot_bytes
-                    target = layout[RESULT] + token * layout[RESULT_STRIDE] + head * v_bytes
+                    target = layout[RESULT] + token * layout[RESULT_STRIDE] + head * head_bytes
                     lse = layout[RESULT_LSE] + 4 * (token * all_heads + head)
                     invoke(layout[FINISH], (here, target, lse, sink, group))
     if uses_tiles:

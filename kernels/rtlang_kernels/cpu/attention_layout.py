@@ -1,6 +1,7 @@
 """Chooses the kernels of CPU attention for a head geometry: in matrix tiles (AMX) where the process may use them and they are right.
 
-The bits of tiles and vectors differ, so a geometry uses either for every step.
+Bytes of a pool of int8 are multiplied as bytes where the processor has no such tiles but products of bytes, else as numbers of the queries'
+type. The bits of these kinds of kernels differ, so a geometry uses one for every step.
 """
 
 from __future__ import annotations
@@ -16,13 +17,22 @@ from torch import Tensor
 from rtlang_kernels.cpu.attention_kernel import (
     RESULT_STRIDE,
     attend_kernel,
-    form_of,
     geometry,
     scratch_bytes,
 )
 from rtlang_kernels.cpu.codegen.attention_tiles import fits_tiles
+from rtlang_kernels.cpu.codegen.page_vectors import (
+    BYTES_BFLOAT16,
+    BYTES_FLOAT32,
+    FLOAT32,
+    INT8_POOL,
+    PAIRED,
+    WIDENED,
+    PageForm,
+)
 from rtlang_kernels.cpu.codegen.tile_vectors import NO_TILES
 from rtlang_kernels.cpu.linear_tuning import usable_tiles
+from rtlang_kernels.host.processor import processor
 from rtlang_kernels.planning.attention_passes import PASS_FIELDS
 
 logger = logging.getLogger(__name__)
@@ -32,12 +42,34 @@ _CHECKED_TOKENS, _CHECKED_GROUP, _CHECKED_SIZES = 70, 3, (64, 48)  # a block and
 _MAX_DIFFERENCE = 3e-3
 
 
-def layout_of(is_bf16: int, num_kv_heads: int, group: int, head_dim: int, v_head_dim: int) -> NDArray[np.int64]:
-    """A new layout for one element type (is_bf16 0 or 1) and head geometry; compiles its kernels. The entries of a layer are 0."""
-    form = form_of(is_bf16, head_dim, v_head_dim)
+def form_of(
+    is_bf16: int, head_dim: int, v_head_dim: int, *, is_int8: bool = False, has_tiles: bool = False
+) -> PageForm:
+    """The form of packed keys and values on this processor.
+
+    Args:
+        is_bf16: of queries.  is_int8: of the pool.  has_tiles: whether to prefer a form that fits tiles.
+    """
+    kind = FLOAT32 if not is_bf16 else PAIRED if processor().has_bf16_dot and head_dim % 2 == 0 else WIDENED
+    form = PageForm(kind + is_int8 * INT8_POOL, head_dim, v_head_dim)
+    if not is_int8 or (has_tiles and fits_tiles(form)):
+        return form
+    if form.fits_bytes and processor().has_int8_dot:
+        return PageForm(BYTES_BFLOAT16 if is_bf16 else BYTES_FLOAT32, head_dim, v_head_dim)
+    return form
+
+
+def layout_of(
+    is_bf16: int, num_kv_heads: int, group: int, head_dim: int, v_head_dim: int, *, is_int8: bool = False
+) -> NDArray[np.int64]:
+    """A new layout for the types of queries (is_bf16 0 or 1) and of the pool (theirs, or int8) and a head geometry; compiles its kernels.
+
+    The entries of a layer are 0.
+    """
+    form = form_of(is_bf16, head_dim, v_head_dim, is_int8=is_int8, has_tiles=True)
     tiles = usable_tiles() if fits_tiles(form) else NO_TILES
-    if tiles != NO_TILES and tile_fault(tiles) is not None:
-        tiles = NO_TILES
+    if tiles == NO_TILES or tile_fault(tiles) is not None:
+        tiles, form = NO_TILES, form_of(is_bf16, head_dim, v_head_dim, is_int8=is_int8)
     return geometry(form, num_kv_heads, group, tiles).copy()
 
 

@@ -28,7 +28,7 @@ from rtlang_kernels.contract.attention_plan import AttentionPlan
 from rtlang_kernels.contract.fused_step import BLOCK, FusedLayer, FusedShape
 from rtlang_kernels.cpu import attention_kernel, layer_ops
 from rtlang_kernels.cpu.attention import NO_SINKS, NO_SPLIT, paged_attention, variant_of
-from rtlang_kernels.cpu.attention_kernel import ATTEND_TYPES, attend_kernel
+from rtlang_kernels.cpu.attention_kernel import ATTEND_TYPES, LAYOUT_FIELDS, attend_kernel
 from rtlang_kernels.cpu.attention_layout import layout_of
 from rtlang_kernels.cpu.codegen.linear_vectors import LINE, WORD
 from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
@@ -68,17 +68,18 @@ _INTS, _TABLE = types.Array(types.int64, 1, "C"), types.Array(types.int64, 2, "C
 
 @cache
 def _addresses(shape: FusedShape) -> NDArray[np.int64]:
-    """Machine code addresses of the operations, at the indices NORM to ATTEND."""
-    is_bf16 = int(shape.dtype == torch.bfloat16)
-    norm = (*(_INT,) * 6, _FLOAT)
-    rope = (_INTS, _INTS, _INTS, _INT, _INT, _INT, _FLOAT)
-    heads = is_bf16, shape.num_q_heads, shape.num_kv_heads, shape.head_dim, shape.head_dim, shape.head_dim // 2
-    found = (
-        (norm_kernel(is_bf16, line_block(shape.hidden_size)), norm),
-        (rope_kernel(*heads), rope),
-        (attend_kernel(), ATTEND_TYPES),
-    )
-    return np.array([0, 0, *(address_of(*pair) for pair in found), yield_address()], np.int64)
+    """Machine code addresses of the operations, at the indices NORM to ATTEND; ROPE, which depends on the pools, is 0."""
+    norm = norm_kernel(int(shape.dtype == torch.bfloat16), line_block(shape.hidden_size))
+    norm_address = address_of(norm, (*(_INT,) * 6, _FLOAT))
+    return np.array([0, 0, norm_address, 0, address_of(attend_kernel(), ATTEND_TYPES), yield_address()], np.int64)
+
+
+@cache
+def _rope_address(shape: FusedShape, is_int8: bool) -> int:
+    """Machine code address of the rotation for these pools."""
+    heads = shape.num_q_heads, shape.num_kv_heads, shape.head_dim, shape.head_dim, shape.head_dim // 2
+    rope = rope_kernel(int(shape.dtype == torch.bfloat16), *heads, int(is_int8))
+    return address_of(rope, (_INTS, _INTS, _INTS, _INT, _INT, _INT, _FLOAT))
 
 
 @kernel(inline=True)
@@ -261,9 +262,7 @@ class CpuFusedStep:
         self._rotation = np.zeros(layer_ops.ROTATION_FIELDS, np.int64)
         for place in (layer_ops.Q_STRIDE, layer_ops.K_STRIDE, layer_ops.V_STRIDE):
             self._rotation[place] = shape.qkv_size * item
-        group = shape.num_q_heads // shape.num_kv_heads
-        is_bf16 = int(shape.dtype == torch.bfloat16)
-        self._layout = layout_of(is_bf16, shape.num_kv_heads, group, shape.head_dim, shape.head_dim)
+        self._layout = np.zeros(LAYOUT_FIELDS, np.int64)
         self._shared = np.zeros((1 + LINEARS * len(rows)) * LINE // 8, np.int64)
         self._layout[attention_kernel.Q_STRIDE] = shape.qkv_size * item
         self._layout[attention_kernel.RESULT_STRIDE] = shape.q_size * item
@@ -303,8 +302,9 @@ class CpuFusedStep:
         buffers[COS], buffers[SIN] = cos.data_ptr(), sin.data_ptr()
         num_threads = self._num_threads(num_tokens)
         split_ns = _SPLIT_NS if num_threads > 1 else NO_SPLIT
-        variant = variant_of(plan, windows[0], None, split_ns=split_ns)
-        is_same = all(variant_of(plan, window, None, split_ns=split_ns) is variant for window in set(windows))
+        options: dict[str, Any] = {"is_int8": k_pools[0].dtype == torch.int8, "split_ns": split_ns}
+        variant = variant_of(plan, windows[0], None, **options)
+        is_same = all(variant_of(plan, window, None, **options) is variant for window in set(windows))
         num_layers = len(windows)
         places = positions.numpy(), slot_mapping.numpy()
 
@@ -401,14 +401,22 @@ class CpuFusedStep:
         row[HAS_Q_NORM], row[HAS_K_NORM] = layer.q_norm is not None, layer.k_norm is not None
         return row
 
+    def _use_pools_of(self, *, is_int8: bool) -> None:
+        """Compile the rotation and attention for pools of int8, or of the type of the shape."""
+        shape, entries = self._shape, slice(attention_kernel.NUM_KV_HEADS, None)
+        heads = shape.num_kv_heads, shape.num_q_heads // shape.num_kv_heads, shape.head_dim, shape.head_dim
+        is_bf16 = int(shape.dtype == torch.bfloat16)
+        self._layout[entries] = layout_of(is_bf16, *heads, is_int8=is_int8)[entries]
+        self._code[ROPE] = _rope_address(shape, is_int8)
+
     def _set_pools(self, k_pools: tuple[Tensor, ...], v_pools: tuple[Tensor, ...]) -> None:
         """Record the addresses of these pools, unless they are the same as in the previous step."""
         if self._pools is not None and self._pools[0] is k_pools and self._pools[1] is v_pools:
             return
         self._table[:-1, K_POOL] = [pool.data_ptr() for pool in k_pools]
         self._table[:-1, V_POOL] = [pool.data_ptr() for pool in v_pools]
-        item = self._shape.dtype.itemsize
-        k_stride, v_stride = k_pools[0].stride(0) * item, v_pools[0].stride(0) * item
+        self._use_pools_of(is_int8=k_pools[0].dtype == torch.int8)
+        k_stride, v_stride = (pools[0].stride(0) * pools[0].element_size() for pools in (k_pools, v_pools))
         self._rotation[layer_ops.K_POOL_STRIDE], self._rotation[layer_ops.V_POOL_STRIDE] = (
             k_stride,
             v_stride,

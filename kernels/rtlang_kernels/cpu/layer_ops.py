@@ -10,9 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rtlang_kernels.contract.kv_lines import line_bytes
 from rtlang_kernels.cpu.codegen import layer_vectors as vector
 from rtlang_kernels.cpu.codegen.llvm_bridge import source_digest
+from rtlang_kernels.cpu.codegen.page_vectors import quantize_line
 from rtlang_kernels.host.numba_jit import kernel
+from rtlang_kernels.reference import kv_cache
 from rtlang_kernels.reference import layer_ops as reference
 
 ONE, ZERO = np.float32(1.0), np.float32(0.0)
@@ -23,10 +26,35 @@ ROTATION_FIELDS = 12
 
 
 @cache
+def quantize_kernel(is_bf16: int, num_heads: int, size: int) -> Callable[..., None]:
+    """Compile the writing of the heads of tokens into lines of int8, for one element type and geometry.
+
+    Args of the kernel:
+        heads, pool: addresses of the first token and the first slot.  stride, pool_stride: bytes from one to the next.
+        slots: int64 [num_tokens].
+    """
+    digest = source_digest()
+    head_bytes, line = size * (2 if is_bf16 else 4), line_bytes(size)
+
+    @kernel(is_exact=True)
+    def quantize(heads: Any, stride: Any, pool: Any, pool_stride: Any, slots: Any) -> None:
+        if digest < 0:  # never true; ties the disk cache to the sources
+            return
+        for token in range(len(slots)):
+            source, target = heads + token * stride, pool + slots[token] * pool_stride
+            for i in range(num_heads):
+                quantize_line(source + i * head_bytes, target + i * line, is_bf16, size)
+
+    return quantize
+
+
+@cache
 def rope_kernel(
-    is_bf16: int, num_q_heads: int, num_kv_heads: int, head_dim: int, v_head_dim: int, half: int
+    is_bf16: int, num_q_heads: int, num_kv_heads: int, head_dim: int, v_head_dim: int, half: int, is_int8: int = 0
 ) -> Callable[..., None]:
-    """Compile the rotation for one element type (is_bf16 0 or 1) and geometry.
+    """Compile the rotation for one element type (is_bf16 0 or 1), type of the pool (the same, or int8) and geometry.
+
+    Keys for a pool of int8 are rotated in place first, so that what another pool would hold is quantized.
 
     Args of the kernel:
         layout: see above.  positions, slots: int64 [num_tokens].  eps: float32.
@@ -35,6 +63,7 @@ def rope_kernel(
     digest = source_digest()
     item = 2 if is_bf16 else 4
     rest = head_dim - 2 * half
+    quantize_keys, quantize_values = (quantize_kernel(is_bf16, num_kv_heads, size) for size in (head_dim, v_head_dim))
 
     @kernel()
     def rope(layout: Any, positions: Any, slots: Any, cos: Any, sin: Any, weights: Any, eps: Any) -> None:
@@ -50,6 +79,8 @@ def rope_kernel(
                     kv = h - num_q_heads
                     line = layout[K] + token * layout[K_STRIDE] + kv * head_dim * item
                     target = layout[K_POOL] + slots[token] * layout[K_POOL_STRIDE] + kv * head_dim * item
+                    if is_int8:
+                        target = line
                     weight, is_normed = weights + 4 * head_dim, layout[HAS_K_NORM]
                 factor = ONE
                 if is_normed:
@@ -59,12 +90,42 @@ def rope_kernel(
                 if rest:
                     skip = 2 * half
                     vector.copied(line + skip * item, target + skip * item, weight + 4 * skip, factor, is_bf16, rest)
+            if is_int8:
+                continue
             for kv in range(num_kv_heads):
                 line = layout[V] + token * layout[V_STRIDE] + kv * v_head_dim * item
                 target = layout[V_POOL] + slots[token] * layout[V_POOL_STRIDE] + kv * v_head_dim * item
                 vector.copied(line, target, weights + 8 * head_dim, ONE, is_bf16, v_head_dim)
+        if is_int8:
+            quantize_keys(layout[K], layout[K_STRIDE], layout[K_POOL], layout[K_POOL_STRIDE], slots)
+            quantize_values(layout[V], layout[V_STRIDE], layout[V_POOL], layout[V_POOL_STRIDE], slots)
 
     return rope
+
+
+def write_kv(k: Tensor, v: Tensor, k_pool: Tensor, v_pool: Tensor, slot_mapping: Tensor) -> None:
+    """See `ops.write_kv`."""
+    if k_pool.dtype != torch.int8 or k.dtype not in (torch.float32, torch.bfloat16) or v.dtype != k.dtype:
+        kv_cache.write_kv(k, v, k_pool, v_pool, slot_mapping)
+        return
+    slots, item = slot_mapping.numpy(), k.element_size()
+    for heads, pool in ((k, k_pool), (v, v_pool)):
+        num_heads, size = heads.shape[1:]
+        check_lines(pool)
+        source = heads if heads.stride()[1:] == (size, 1) else heads.contiguous()
+        write = quantize_kernel(int(k.dtype == torch.bfloat16), num_heads, size)
+        write(source.data_ptr(), source.stride(0) * item, pool.data_ptr(), pool.stride(0), slots)
+
+
+def check_lines(pool: Tensor) -> None:
+    """Refuse a pool of int8 that is not a view into lines.
+
+    Raises:
+        ValueError: names its strides.
+    """
+    expected = line_bytes(pool.shape[2])
+    if pool.stride()[1:] != (expected, 1):
+        raise ValueError(f"strides of an int8 pool = {pool.stride()}: expected heads {expected} bytes apart")
 
 
 @cache
@@ -97,9 +158,12 @@ def rope_append(
 ) -> None:
     """See `ops.rope_append`."""
     head_dim, v_head_dim, half = q.shape[2], v.shape[2], cos.shape[1]
-    is_packed = all(x.stride()[1:] == (x.shape[2], 1) for x in (q, k, v, k_pool, v_pool))
+    is_int8 = k_pool.dtype == v_pool.dtype == torch.int8
+    pools = (k_pool, v_pool)
+    is_packed = all(x.stride()[1:] == (x.shape[2], 1) for x in (q, k, v, *(() if is_int8 else pools)))
+    is_packed &= not is_int8 or all(x.stride()[1:] == (line_bytes(x.shape[2]), 1) for x in pools)
     has_tables = cos.dtype == sin.dtype == torch.float32 and cos.is_contiguous() and sin.is_contiguous()
-    is_uniform = all(x.dtype == q.dtype for x in (k, v, k_pool, v_pool))
+    is_uniform = all(x.dtype == q.dtype for x in (k, v, *(() if is_int8 else pools)))
     if not (is_packed and has_tables and is_uniform):
         reference.rope_append(q, k, v, cos, sin, positions, k_pool, v_pool, slot_mapping, q_norm, k_norm, eps)
         return
@@ -113,16 +177,16 @@ def rope_append(
             v.data_ptr(),
             v.stride(0) * item,
             k_pool.data_ptr(),
-            k_pool.stride(0) * item,
+            k_pool.stride(0) * k_pool.element_size(),
             v_pool.data_ptr(),
-            v_pool.stride(0) * item,
+            v_pool.stride(0) * v_pool.element_size(),
             q_norm is not None,
             k_norm is not None,
         ),
         dtype=np.int64,
     )
     weights = head_weights(q_norm, k_norm, head_dim, v_head_dim)
-    run = rope_kernel(int(q.dtype == torch.bfloat16), q.shape[1], k.shape[1], head_dim, v_head_dim, half)
+    run = rope_kernel(int(q.dtype == torch.bfloat16), q.shape[1], k.shape[1], head_dim, v_head_dim, half, int(is_int8))
     run(
         layout,
         positions.numpy(),

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from rtlang_kernels.contract.attention_plan import AttentionPlan
+from rtlang_kernels.reference.kv_cache import floats_of
 
 
 def prepare(plan: AttentionPlan) -> None:
@@ -33,8 +34,8 @@ def paged_attention(
     for row in range(plan.num_rows):
         length, start, stop = int(plan.seq_lens[row]), int(plan.cu_seqlens_q[row]), int(plan.cu_seqlens_q[row + 1])
         slots = torch.from_numpy(plan.slots(row, 0, length)).to(q.device)
-        keys = k_pool[slots].float().repeat_interleave(group, dim=1)  # [length, Hq, D]
-        values = v_pool[slots].float().repeat_interleave(group, dim=1)  # [length, Hq, Dv]
+        keys = floats_of(k_pool, slots).repeat_interleave(group, dim=1)  # [length, Hq, D]
+        values = floats_of(v_pool, slots).repeat_interleave(group, dim=1)  # [length, Hq, Dv]
         scores = torch.einsum("qhd,khd->hqk", q[start:stop].float(), keys) * scale  # [Hq, q_len, length]
         if soft_cap is not None:
             scores = soft_cap * torch.tanh(scores / soft_cap)

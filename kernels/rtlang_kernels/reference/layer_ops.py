@@ -25,6 +25,8 @@ def rope_append(
     """See `ops.rope_append`."""
     q.copy_(_rotate(_head_norm(q, q_norm, eps), cos, sin, positions))
     rotated = _rotate(_head_norm(k, k_norm, eps), cos, sin, positions)
+    if k_pool.dtype == torch.int8:
+        rotated = rotated.to(k.dtype)  # what other pools hold is quantized
     write_kv(rotated, v, k_pool, v_pool, slot_mapping)
 
 

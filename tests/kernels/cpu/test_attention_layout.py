@@ -9,17 +9,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from rtlang_kernels import ops
 from rtlang_kernels.cpu import attention_layout
-from rtlang_kernels.cpu.attention_kernel import RELEASE, form_of
-from rtlang_kernels.cpu.attention_layout import layout_of, tile_fault
+from rtlang_kernels.cpu.attention_kernel import RELEASE
+from rtlang_kernels.cpu.attention_layout import form_of, layout_of, tile_fault
 from rtlang_kernels.cpu.codegen.attention_tiles import fits_tiles
-from rtlang_kernels.cpu.codegen.page_vectors import PAIRED, PageForm
+from rtlang_kernels.cpu.codegen.page_vectors import BYTES_BFLOAT16, INT8_POOL, PAIRED, WIDENED, PageForm
 from rtlang_kernels.cpu.codegen.tile_vectors import AMX, EMULATED, NO_TILES
 from rtlang_kernels.cpu.linear_tuning import usable_tiles
-from rtlang_kernels.host.processor import processor
-from tests.support.kernels.attention_cases import Step, Tree, exact, make_step, relative_error
+from rtlang_kernels.host.processor import Processor, processor
+from tests.support.kernels.attention_cases import Step, Tree, exact, in_int8, make_step, relative_error
 
 pytestmark = pytest.mark.skipif(not processor().has_bf16_dot, reason="the processor has no products of pairs")
 HAS_AMX = pytest.mark.skipif(usable_tiles() != AMX, reason="the processor has no matrix tiles")
@@ -47,9 +48,9 @@ def step_of(group: int, head_dim: int, v_head_dim: int) -> Step:
 
 
 @KINDS
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_tiles_agree_with_float64(attend: Attend, tiles: int, shape: tuple[int, int, int]) -> None:
-    step = step_of(*shape)
+@pytest.mark.parametrize(("shape", "is_int8"), [*((shape, False) for shape in SHAPES), (SHAPES[2], True)], ids=str)
+def test_tiles_agree_with_float64(attend: Attend, tiles: int, shape: tuple[int, int, int], is_int8: bool) -> None:
+    step = in_int8(step_of(*shape)) if is_int8 else step_of(*shape)
     out, lse = attend(step, tiles)
     want, want_lse = exact(step, scale=shape[1] ** -0.5)
     assert relative_error(out, want) < 4e-3
@@ -159,6 +160,36 @@ def test_a_compiler_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None
         assert tile_fault(EMULATED) == "RuntimeError: no such instruction"
     finally:
         tile_fault.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("tiles", "sizes", "features", "kind"),
+    [
+        (EMULATED, (64, 64), {"has_int8_dot": True, "has_bf16_dot": True}, INT8_POOL + PAIRED),
+        (NO_TILES, (64, 64), {"has_int8_dot": True, "has_bf16_dot": True}, BYTES_BFLOAT16),
+        (NO_TILES, (64, 64), {"has_int8_dot": True}, BYTES_BFLOAT16),
+        (EMULATED, (80, 80), {"has_int8_dot": True, "has_bf16_dot": True}, BYTES_BFLOAT16),
+        (EMULATED, (72, 64), {"has_int8_dot": True, "has_bf16_dot": True}, INT8_POOL + PAIRED),
+        (NO_TILES, (528, 64), {"has_int8_dot": True}, INT8_POOL + WIDENED),
+        (NO_TILES, (64, 64), {"has_avx2": True}, INT8_POOL + WIDENED),
+    ],
+    ids=str,
+)
+def test_a_pool_of_int8_uses_products_of_bytes_where_there_are_no_tiles(
+    tiles: int, sizes: tuple[int, int], features: dict[str, bool], kind: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = []
+
+    def geometry(form: PageForm, *rest: int) -> NDArray[np.int64]:
+        chosen.append((form, rest[-1]))
+        return np.zeros(1, np.int64)
+
+    monkeypatch.setattr(attention_layout, "usable_tiles", lambda: tiles)
+    monkeypatch.setattr(attention_layout, "tile_fault", lambda tiles: None)
+    monkeypatch.setattr(attention_layout, "processor", lambda: Processor("any", "any", 2, **features))
+    monkeypatch.setattr(attention_layout, "geometry", geometry)
+    layout_of(1, 1, 1, *sizes, is_int8=True)
+    assert chosen == [(PageForm(kind, *sizes), tiles if fits_tiles(chosen[0][0]) else NO_TILES)]
 
 
 def test_other_processors_and_types_use_vectors(monkeypatch: pytest.MonkeyPatch) -> None:

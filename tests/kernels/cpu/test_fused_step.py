@@ -19,7 +19,7 @@ from rtlang_kernels.cpu.codegen.tile_vectors import EMULATED
 from rtlang_kernels.cpu.fused_step import CpuFusedStep
 from rtlang_kernels.cpu.linear import PackedLinear, code_for, tile_code
 from rtlang_kernels.dispatch import BACKENDS, backend_named
-from tests.support.kernels.attention_cases import Step, Tree, exact, make_step, relative_error
+from tests.support.kernels.attention_cases import Step, Tree, exact, in_int8, lines_of, make_step, relative_error
 
 HIDDEN, INNER, NUM_LAYERS, LONGEST, EPS = 64, 96, 3, 64, 1e-5
 TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 2e-2}
@@ -274,6 +274,40 @@ def test_threads_change_no_bit(threads: int, windows: list[int | None], monkeypa
             found.append([state, *(pool[slots] for kind in pools for pool in kind)])
         for one, several in zip(*found, strict=True):
             assert torch.equal(one, several)
+
+
+@pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
+def test_a_step_over_pools_of_int8_has_the_bits_of_separate_operations(dtype: torch.dtype) -> None:
+    """And the pools that it writes have them as well; the same object computes with both kinds of pools."""
+    model = Model(dtype, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=True)
+    fused, backend = model.fused(), backend_named("cpu")
+    for tree in (TREES["four rows"], TREES["ragged"]):
+        plain = make_step(tree, num_kv_heads=2, group=2, head_dim=16, dtype=dtype)
+        step = in_int8(plain)
+        positions, slots = places(step)
+        residual = model.random(len(positions), HIDDEN)
+        pools = [[lines_of(pool).clone()[..., :16] for _ in model.layers] for pool in (step.k_pool, step.v_pool)]
+        others = [[lines_of(pool).clone()[..., :16] for pool in kind] for kind in pools]
+        windows, rope = [None] * NUM_LAYERS, (model.cos, model.sin)
+        given = tuple(pools[0]), tuple(pools[1])
+        got = fused.forward(residual.clone(), positions, slots, *rope, *given, step.plan("cpu"), 0.25, windows)
+        x, plan, sizes = residual.clone(), step.plan("cpu"), [4, 2, 2]
+        for layer, k_pool, v_pool in zip(model.layers, *others, strict=True):
+            packed, heads = layer.packed(), (len(x), 8, 16)
+            h = backend.add_rms_norm(x, None, layer.input_norm, EPS)
+            q, k, v = packed.qkv(h).view(heads).split_with_sizes(sizes, 1)
+            norms = layer.q_norm, layer.k_norm
+            backend.rope_append(q, k, v, *rope, positions, k_pool, v_pool, slots, *norms, EPS)
+            out, lse = torch.empty((len(x), 4, 16), dtype=dtype), torch.empty((len(x), 4))
+            backend.paged_attention(q, k_pool, v_pool, plan, 0.25, None, None, None, None, out, lse)
+            packed.output(out.view(len(x), -1), x)
+            packed.down(packed.gate_up(backend.add_rms_norm(x, None, layer.post_norm, EPS)), x)
+        assert torch.equal(got, backend.add_rms_norm(x, None, model.norm, EPS))
+        for written, expected in zip((*pools[0], *pools[1]), (*others[0], *others[1]), strict=True):
+            assert torch.equal(lines_of(written), lines_of(expected))
+        near = tuple(plain.k_pool.clone() for _ in windows), tuple(plain.v_pool.clone() for _ in windows)
+        want = fused.forward(residual.clone(), positions, slots, *rope, *near, plain.plan("cpu"), 0.25, windows)
+        assert 1e-4 < relative_error(got, want.double()) < 3e-2
 
 
 def test_a_team_works_on_steps_that_are_large_enough() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from rtlang_kernels import ops
 from rtlang_kernels.contract.attention_plan import AttentionPlan
+from rtlang_kernels.contract.kv_lines import line_bytes, scale_offset
 
 
 @contextmanager
@@ -128,6 +129,42 @@ def make_step(
     return Step(tree, q, k, v, plan_args)
 
 
+def int8_pool(num_slots: int, num_heads: int, size: int) -> Tensor:
+    """A pool of int8 whose lines hold anything."""
+    generator = torch.Generator().manual_seed(size)
+    shape = num_slots, num_heads, line_bytes(size)
+    return torch.randint(-128, 128, shape, generator=generator, dtype=torch.int8)[..., :size]
+
+
+def lines_of(pool: Tensor) -> Tensor:
+    """The whole lines of a pool of int8, or the pool."""
+    return (
+        pool
+        if pool.dtype != torch.int8
+        else pool.as_strided((*pool.shape[:2], line_bytes(pool.shape[2])), pool.stride())
+    )
+
+
+def numbers_of(pool: Tensor) -> Tensor:
+    """The numbers of a pool in float64."""
+    if pool.dtype != torch.int8:
+        return pool.double()
+    first = scale_offset(pool.shape[2])
+    halves = lines_of(pool)[..., first : first + 2].contiguous().view(torch.uint8).int()
+    scales = (halves[..., 1] << 24 | halves[..., 0] << 16).view(torch.float32)
+    return pool.double() * scales.double()[..., None]
+
+
+def in_int8(step: Step) -> Step:
+    """The same step with its keys and values in pools of int8, written by the default backend. Unused slots hold anything."""
+    k_pool, v_pool = (int8_pool(*pool.shape) for pool in (step.k_pool, step.v_pool))
+    for pool in (k_pool, v_pool):
+        lines_of(pool)[:, :, -2:] = -1  # NaN
+    slots = (~step.k_pool.isnan().any(-1).any(-1)).nonzero()[:, 0]
+    ops.write_kv(step.k_pool[slots], step.v_pool[slots], k_pool, v_pool, slots)
+    return replace(step, k_pool=k_pool, v_pool=v_pool)
+
+
 def exact(
     step: Step,
     *,
@@ -141,6 +178,7 @@ def exact(
     num_tokens, num_heads, _ = step.q.shape
     out = torch.zeros(num_tokens, num_heads, step.v_pool.shape[2], dtype=torch.float64)
     lse = torch.zeros(num_tokens, num_heads, dtype=torch.float64)
+    pools = numbers_of(step.k_pool), numbers_of(step.v_pool)
     table, group, token = step.plan_args["page_table"], num_heads // step.k_pool.shape[1], 0
     for row, (length, q_len) in enumerate(zip(step.tree.seq_lens, step.tree.q_lens, strict=True)):
         for position in range(length - q_len, length):
@@ -153,7 +191,7 @@ def exact(
             size = step.tree.page_size
             slots = torch.tensor([int(table[row, p // size]) * size + p % size for p in seen])
             kv_heads = torch.arange(num_heads) // group
-            keys, values = (pool[slots].double()[:, kv_heads] for pool in (step.k_pool, step.v_pool))  # [n, Hq, size]
+            keys, values = (pool[slots][:, kv_heads] for pool in pools)  # [n, Hq, size]
             scores = (keys * step.q[token].double()).sum(-1).T * scale  # [Hq, n]
             if soft_cap is not None:
                 scores = soft_cap * torch.tanh(scores / soft_cap)

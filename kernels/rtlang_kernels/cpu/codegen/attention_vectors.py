@@ -3,6 +3,9 @@
 A query line is one head of one token. Each of its sums is one chain over the elements of its operands in a fixed order, so the bits of a
 line do not depend on the lines beside it. Invisible keys have weight 0 exactly, and their values must be finite.
 
+With a pool of int8, a score is multiplied by the scale of its key, and a weight by the scale of its value before it is rounded; the masses
+are sums of the weights without scales. Bytes are multiplied as numbers, or as bytes with exact sums (`attention_bytes`).
+
 Every function takes integer addresses; its last arguments are compile-time constants: those of `page_vectors.Form`, the number of lines
 of the call, and so on. They are constants rather than closures because numba's disk cache cannot recognise such closures in another
 process. Compile callers with `is_exact`: nothing may be reordered.
@@ -17,6 +20,13 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from rtlang_kernels.cpu.codegen.attention_bytes import (
+    emit_gather,
+    emit_query,
+    emit_score,
+    emit_weights,
+    lanes_exchanged,
+)
 from rtlang_kernels.cpu.codegen.llvm_bridge import FLOAT, INT16, INT32
 from rtlang_kernels.cpu.codegen.page_vectors import (
     BLOCK,
@@ -75,6 +85,11 @@ def lanes_reduced(builder: Any, vector: Any, combine: Callable[[Any, Any, Any], 
     return builder.extract_element(vector, INT32(0))
 
 
+def request_bytes(form: PageForm, size: int, lines: int) -> int:
+    """Distance of `lines` requests for a head of `size` elements: cache lines, closer where its bytes are fewer."""
+    return min(64, -(-form.head_bytes(size) // lines))
+
+
 def _running(builder: Any, first: list[Any]) -> list[Any]:
     """Emit variables with these first values; the optimizer turns them into registers."""
     slots = []
@@ -85,17 +100,33 @@ def _running(builder: Any, first: list[Any]) -> list[Any]:
     return slots
 
 
-def request(builder: Any, coming: Any, index: Any, lines: int) -> None:
+def request(builder: Any, coming: Any, index: Any, lines: int, step_bytes: int = 64) -> None:
     """Emit a request for cache line number `index` of each of four groups of keys, so that reads of memory spread out.
 
-    coming: address (0: none) of the addresses of the groups, then of the distance from key to key; `lines` cache lines of a key are read.
+    coming: address (0: none) of the addresses of the groups, then of the distance from key to key; `lines` requests are made for a key,
+    `step_bytes` apart.
     They go to the second cache: 64 keys and values of several heads do not fit in the first one, where requests were 1.4 times slower.
     """
     with builder.if_then(builder.icmp_signed("!=", coming, INT64(0))):
         key, line = builder.udiv(index, INT64(lines)), builder.urem(index, INT64(lines))
-        offset = at(builder, builder.mul(key, load(builder, INT64, coming, 32)), (line, 64))
+        offset = at(builder, builder.mul(key, load(builder, INT64, coming, 32)), (line, step_bytes))
         for group in range(4):
             prefetch(builder, at(builder, load(builder, INT64, coming, 8 * group), offset), SECOND)
+
+
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def prepare(typing_context: Any, query: Any, state: Any, kind: Any, head_dim: Any, v_head_dim: Any) -> Any:
+    """prepare(query, state, kind, head_dim, v_head_dim): put a query line into its state for products of bytes, if it is not there."""
+    constants = literal_values(kind, head_dim, v_head_dim)
+    if constants is None:
+        return None
+    form = PageForm(*constants)
+
+    def emit(builder: Any, query: Any, state: Any) -> None:
+        if form.is_bytes:
+            emit_query(builder, form, query, state)
+
+    return typed_intrinsic(types.void, (types.int64, types.int64, kind, head_dim, v_head_dim), 3, emit)
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
@@ -107,37 +138,46 @@ def score(
     coming: Any,
     kind: Any,
     head_dim: Any,
+    v_head_dim: Any,
     lines: Any,
     groups: Any,
     key_lines: Any,
 ) -> Any:
-    """score(query, keys, target, coming, kind, head_dim, lines, groups, key_lines): float32 products of query lines with groups of 16 keys.
+    """score(...): float32 products of query lines with groups of 16 keys.
 
-    query: consecutive lines in the pool's type. keys: packed. target: [lines, 64] float32. coming, key_lines:
-    see `request`, one request per step.
+    query: consecutive lines as given, or the states of lines after `prepare` for products of bytes. keys: packed.
+    target: [lines, 64] float32. coming, key_lines: see `request`, one request per step.
     """
-    constants = literal_values(kind, head_dim, lines, groups, key_lines)
+    constants = literal_values(kind, head_dim, v_head_dim, lines, groups, key_lines)
     if constants is None:
         return None
-    form, num_lines, num_groups = PageForm(constants[0], constants[1], 0), constants[2], constants[3]
+    form, num_lines, num_groups = PageForm(*constants[:3]), constants[3], constants[4]
 
     def emit(builder: Any, query: Any, keys: Any, target: Any, coming: Any) -> None:
+        def ask(index: Any) -> None:
+            request(builder, coming, index, constants[5], request_bytes(form, form.head_dim, constants[5]))
+
+        if form.is_bytes:
+            emit_score(builder, form, query, keys, target, num_lines, num_groups, ask)
+            return
         zero = constant(0.0, 16)
         sums = [_running(builder, [zero] * num_groups) for _ in range(num_lines)]
         rows = [at(builder, query, form.head_dim * form.item * line) for line in range(num_lines)]
         with cgutils.for_range(builder, INT64(form.key_steps)) as loop:
-            request(builder, coming, loop.index, constants[4])
+            ask(loop.index)
             step = at(builder, keys, (loop.index, 4 * BLOCK))
             vectors = [load(builder, WORDS if form.is_paired else FLOATS, step, 64 * g) for g in range(num_groups)]
             for row, slots in zip(rows, sums, strict=True):
-                element = _element(builder, form.kind, row, loop.index)
+                element = _element(builder, form.arithmetic, row, loop.index)
                 for slot, vector in zip(slots, vectors, strict=True):
                     builder.store(_product(builder, form, builder.load(slot), vector, element), slot)
         for line, slots in enumerate(sums):
             for g, slot in enumerate(slots):
                 store(builder, builder.load(slot), target, 4 * BLOCK * line + 64 * g)
 
-    return typed_intrinsic(types.void, ((types.int64,) * 4 + (kind, head_dim, lines, groups, key_lines)), 5, emit)
+    return typed_intrinsic(
+        types.void, ((types.int64,) * 4 + (kind, head_dim, v_head_dim, lines, groups, key_lines)), 6, emit
+    )
 
 
 def _element(builder: Any, kind: int, line: Any, index: Any) -> Any:
@@ -166,6 +206,7 @@ def gather(
     last: Any,
     coming: Any,
     kind: Any,
+    head_dim: Any,
     v_head_dim: Any,
     lines: Any,
     value_lines: Any,
@@ -175,10 +216,10 @@ def gather(
     Steps [first, last) of the block, see `PageForm.value_steps`. weights: [lines, 64] as `weigh` writes them. coming,
     value_lines: see `request`.
     """
-    constants = literal_values(kind, v_head_dim, lines, value_lines)
+    constants = literal_values(kind, head_dim, v_head_dim, lines, value_lines)
     if constants is None:
         return None
-    form, num_lines = PageForm(constants[0], 0, constants[1]), constants[2]
+    form, num_lines = PageForm(*constants[:3]), constants[3]
     weights_kind, row_bytes = (PAIRED, 2 * BLOCK) if form.is_paired else (FLOAT32, 4 * BLOCK)
     num_parts = -(-form.value_vectors // 4)  # registers hold the sums of about four vectors of every line
 
@@ -186,12 +227,20 @@ def gather(
         rows = [at(builder, weights, row_bytes * line) for line in range(num_lines)]
         for part in range(num_parts):
             low, high = (form.value_vectors * (part + side) // num_parts for side in (0, 1))
+
+            def ask(index: Any, passes: int = part * (2 if form.is_bytes else 1)) -> None:
+                number = builder.add(index, INT64(form.value_steps * passes))
+                request(builder, coming, number, constants[4], request_bytes(form, form.v_head_dim, constants[4]))
+
+            if form.is_bytes:
+                emit_gather(builder, form, state, values, weights, (first, last), (low, high), num_lines, ask)
+                continue
             places = [at(builder, state, form.state_bytes * line + 64 * low) for line in range(num_lines)]
             sums = [
                 _running(builder, [load(builder, FLOATS, place, 64 * i) for i in range(high - low)]) for place in places
             ]
             with cgutils.for_range_slice(builder, first, last, INT64(1)) as (index, _):
-                request(builder, coming, builder.add(index, INT64(form.value_steps * part)), constants[3])
+                ask(index)
                 step = at(builder, values, (index, form.value_step_bytes), 64 * low)
                 vectors = [load(builder, WORDS if form.is_paired else FLOATS, step, 64 * i) for i in range(high - low)]
                 for row, slots in zip(rows, sums, strict=True):
@@ -202,17 +251,42 @@ def gather(
                 for i, slot in enumerate(slots):
                     store(builder, builder.load(slot), place, 64 * i)
 
-    return typed_intrinsic(types.void, ((types.int64,) * 6 + (kind, v_head_dim, lines, value_lines)), 4, emit)
+    return typed_intrinsic(types.void, ((types.int64,) * 6 + (kind, head_dim, v_head_dim, lines, value_lines)), 5, emit)
+
+
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def scale_scores(typing_context: Any, scores: Any, scales: Any, kind: Any) -> Any:
+    """scale_scores(scores, scales, kind): multiply 64 scores of a line by the scales of their keys, if the pool has them."""
+    constants = literal_values(kind)
+    if constants is None:
+        return None
+    form = PageForm(constants[0], 0, 0)
+
+    def emit(builder: Any, scores: Any, scales: Any) -> None:
+        for offset in range(0, 4 * BLOCK if form.is_int8 else 0, 64):
+            pair = (load(builder, FLOATS, place, offset) for place in (scores, scales))
+            store(builder, builder.fmul(*pair), scores, offset)
+
+    return typed_intrinsic(types.void, (types.int64, types.int64, kind), 1, emit)
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
 def weigh(
-    typing_context: Any, scores: Any, weights: Any, state: Any, factor: Any, visible: Any, kind: Any, v_head_dim: Any
+    typing_context: Any,
+    scores: Any,
+    weights: Any,
+    state: Any,
+    scales: Any,
+    factor: Any,
+    visible: Any,
+    kind: Any,
+    v_head_dim: Any,
 ) -> Any:
-    """weigh(scores, weights, state, factor, visible, kind, v_head_dim): 64 scores of a line -> weights 2**(score * factor - peak).
+    """weigh(...): 64 scores of a line -> weights 2**(score * factor - peak), multiplied by `scales` if the pool is int8.
 
     visible: int64, bit i for key i. The state's masses grow by the weights; peak, masses and sums are rescaled if a score exceeds the peak.
-    weights: 64 bfloat16 if paired, else float32; may be `scores`.
+    weights: 64 bfloat16 if paired, a row of `attention_bytes` if bytes, else float32; may be `scores`.
+    scales: address of 64 float32, read only if the pool is int8; those of invisible keys may be anything.
     """
     constants = literal_values(kind, v_head_dim)
     if constants is None:
@@ -220,14 +294,15 @@ def weigh(
     form = PageForm(constants[0], 0, constants[1])
     masses, peaks = 64 * form.value_vectors, 64 * form.value_vectors + 64
 
-    def emit(builder: Any, scores: Any, weights: Any, state: Any, factor: Any, visible: Any) -> None:
+    def emit(builder: Any, scores: Any, weights: Any, state: Any, scales: Any, factor: Any, visible: Any) -> None:
         factors, hidden = splat(builder, factor, 16), constant(NEGATIVE_INFINITY, 16)
         bits = ir.VectorType(ir.IntType(1), 16)
-        xs = []
+        xs, masks = [], []
         for i in range(4):
             mask = builder.bitcast(builder.trunc(builder.lshr(visible, INT64(16 * i)), INT16), bits)
             x = builder.fmul(load(builder, FLOATS, scores, 64 * i), factors)
             xs.append(builder.select(mask, x, hidden))
+            masks.append(mask)
         top = larger(builder, larger(builder, xs[0], xs[1]), larger(builder, xs[2], xs[3]))
         highest = lanes_reduced(builder, top, larger)
         old = load(builder, FLOAT, state, peaks)
@@ -247,13 +322,19 @@ def weigh(
         ps = [exp2(builder, builder.fsub(x, level)) for x in xs]
         total = builder.fadd(builder.fadd(ps[0], ps[1]), builder.fadd(ps[2], ps[3]))
         store(builder, builder.fadd(builder.load(mass), total), state, masses)
+        if form.is_int8:  # the bits of masked weights are 0, whatever the scale
+            scaled = [builder.fmul(p, load(builder, FLOATS, scales, 64 * i)) for i, p in enumerate(ps)]
+            ps = [builder.select(mask, p, constant(0.0, 16)) for mask, p in zip(masks, scaled, strict=True)]
+        if form.is_bytes:
+            emit_weights(builder, ps, weights)
+            return
         for i, p in enumerate(ps):
             if form.is_paired:
                 store(builder, narrow(builder, p, is_native=True), weights, 32 * i)
             else:
                 store(builder, p, weights, 64 * i)
 
-    arguments = (types.int64, types.int64, types.int64, types.float32, types.int64, kind, v_head_dim)
+    arguments = (*(types.int64,) * 4, types.float32, types.int64, kind, v_head_dim)
     return typed_intrinsic(types.void, arguments, 2, emit)
 
 
@@ -281,12 +362,15 @@ def clear(typing_context: Any, state: Any, v_head_dim: Any, kind: Any) -> Any:
     constants = literal_values(v_head_dim, kind)
     if constants is None:
         return None
-    vectors = PageForm(constants[1], 0, constants[0]).value_vectors
+    form = PageForm(constants[1], 0, constants[0])
+    vectors = form.value_vectors
 
     def emit(builder: Any, state: Any) -> None:
         for i in range(vectors + 1):
             store(builder, constant(0.0, 16), state, 64 * i)
         store(builder, constant(NEGATIVE_INFINITY, 16), state, 64 * vectors + 64)
+        if form.is_bytes:
+            store(builder, INT64(0), state, form.query_place)
 
     return typed_intrinsic(types.void, (types.int64, v_head_dim, kind), 2, emit)
 
@@ -356,7 +440,13 @@ def put_line(typing_context: Any, state: Any, target: Any, factor: Any, kind: An
         factors, vector = splat(builder, factor, 16), 0
         sums = [builder.fmul(load(builder, FLOATS, state, 64 * i), factors) for i in range(form.value_vectors)]
         while vector < form.value_vectors:
-            if form.is_unpacked(vector):  # vectors of the low and the high halves of every eight elements
+            if form.is_bytes:
+                if form.v_head_dim - 16 * vector >= 64:
+                    sums[vector : vector + 4] = lanes_exchanged(builder, sums[vector : vector + 4])
+                    vector += 4
+                else:
+                    vector += 1
+            elif form.is_unpacked(vector):  # vectors of the low and the high halves of every eight elements
                 low, high = sums[vector : vector + 2]
                 for side in (0, 8):
                     order = [v for q in (side, side + 4) for v in (*range(q, q + 4), *range(16 + q, 20 + q))]
@@ -366,7 +456,7 @@ def put_line(typing_context: Any, state: Any, target: Any, factor: Any, kind: An
                 vector += 1
         for i, floats in enumerate(sums):
             count = min(16, form.v_head_dim - 16 * i)
-            if form.kind != FLOAT32:
+            if form.arithmetic != FLOAT32:
                 floats = narrow(builder, floats, is_native=form.is_paired)
             if count > 0:
                 store_part(builder, floats, at(builder, target, 16 * form.item * i), count)
