@@ -43,7 +43,10 @@ class RuntimeConfig:
         "auto",
         "type of weights and KV: auto (chosen for the device), float32, bfloat16 or, on a GPU, float16",
     )
-    kv_dtype: str = _setting("auto", "type of the KV cache: auto (same as dtype) or, on a GPU, float8")
+    kv_dtype: str = _setting(
+        "auto",
+        "type of the KV cache: auto (same as dtype), int8 (with a scale for each head of a token; on the CPU) or float8 (on a GPU)",
+    )
     decoder: str = _setting(
         "auto",
         "implementation of the model: auto, native (Llama family) or transformers (the model code in transformers)",
@@ -169,12 +172,15 @@ class RuntimeConfig:
         _texts_and_switches(self)
         _one_of(self, "device", "cpu", "cuda", "interpreter")
         _one_of(self, "dtype", "auto", "float32", "bfloat16", "float16")
-        _one_of(self, "kv_dtype", "auto", "float8")
+        _one_of(self, "kv_dtype", "auto", "int8", "float8")
         if self.fault_injection and self.device != "cpu":
             raise ConfigError("fault_injection", True, "requires device cpu")
-        for name, value in (("dtype", "float16"), ("kv_dtype", "float8")):
-            if self.device == "cpu" and getattr(self, name) == value:
-                raise ConfigError(name, value, "requires device cuda or interpreter")
+        if self.device == "cpu" and self.dtype == "float16":
+            raise ConfigError("dtype", "float16", "requires device cuda or interpreter")
+        if self.device == "cpu" and self.kv_dtype == "float8":
+            raise ConfigError("kv_dtype", "float8", "requires device cuda or interpreter; device cpu has auto and int8")
+        if self.device != "cpu" and self.kv_dtype == "int8":
+            raise ConfigError("kv_dtype", "int8", f"requires device cpu; device {self.device} has auto and float8")
         _one_of(self, "decoder", "auto", "native", "transformers")
         _one_of(self, "weights", "safetensors", "dummy")
         _one_of(self, "speculation", "auto", "on", "off")

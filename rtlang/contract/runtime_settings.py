@@ -26,8 +26,8 @@ class RuntimeSettings(TypedDict, total=False):
     """cpu, cuda (one GPU), or interpreter (runs the GPU code on the CPU; slow, for tests)"""
     dtype: Literal["auto", "float32", "bfloat16", "float16"]
     """type of weights and KV: auto (chosen for the device), float32, bfloat16 or, on a GPU, float16"""
-    kv_dtype: Literal["auto", "float8"]
-    """type of the KV cache: auto (same as dtype) or, on a GPU, float8"""
+    kv_dtype: Literal["auto", "int8", "float8"]
+    """type of the KV cache: auto (same as dtype), int8 (with a scale for each head of a token; on the CPU) or float8 (on a GPU)"""
     decoder: Literal["auto", "native", "transformers"]
     """implementation of the model: auto, native (Llama family) or transformers (the model code in transformers)"""
     weights: Literal["safetensors", "dummy"]

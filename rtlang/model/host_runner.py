@@ -124,7 +124,13 @@ class HostRunner:
         check_ranks(self.config)
         with self.ranks.loading() as group:
             self._load(group)
-        logger.info("KV pool of %d pages of %d tokens", self.kv.num_pages, self.config.page_size)
+        logger.info(
+            "KV pool of %d pages of %d tokens: %.0f MiB, %s",
+            self.kv.num_pages,
+            self.config.page_size,
+            self.kv.num_pages * self.kv.page_bytes / 2**20,
+            "int8 with scales" if self.config.kv_dtype == "int8" else str(self.kv.dtype).removeprefix("torch."),
+        )
 
     def _load(self, group: RankGroup | None) -> None:
         with torch.inference_mode():
@@ -134,13 +140,14 @@ class HostRunner:
         if self.config.max_model_len is not None and self.config.max_model_len > longest:
             raise ConfigError("max_model_len", self.config.max_model_len, f"the checkpoint supports at most {longest}")
         geometries, dtype = self.decoder.geometries, self.decoder.dtype
-        bytes_per_page = PagedKV.bytes_per_page(geometries, self.config.page_size, dtype)
+        kv_dtype = torch.int8 if self.config.kv_dtype == "int8" else dtype
+        bytes_per_page = PagedKV.bytes_per_page(geometries, self.config.page_size, kv_dtype)
         if group is None:
             num_pages = self._pick_num_pages(bytes_per_page)
         else:  # rank 0 decides, when all have loaded their weights into the memory that they share
             group.smallest(0)
             num_pages = group.smallest(self._pick_num_pages(bytes_per_page * group.size) if group.is_first else _MANY)
-        self.kv = PagedKV(geometries, num_pages, self.config.page_size, dtype)
+        self.kv = PagedKV(geometries, num_pages, self.config.page_size, dtype, kv_dtype=kv_dtype)
         if not self.ranks.is_following:
             self._warm_up()
             trim_heap()

@@ -81,6 +81,21 @@ def test_tiers_of_pages_are_refused_where_each_process_has_a_part_of_a_page(name
     assert caught.value.field == name
 
 
+@pytest.mark.parametrize(
+    ("device", "value", "text"),
+    [
+        ("cpu", "float8", "requires device cuda or interpreter; device cpu has auto and int8"),
+        ("cuda", "int8", "requires device cpu; device cuda has auto and float8"),
+        ("interpreter", "int8", "requires device cpu; device interpreter has auto and float8"),
+        ("cpu", "int4", "expected one of auto, int8, float8"),
+    ],
+)
+def test_a_kv_type_that_the_device_lacks_is_refused(device: str, value: str, text: str) -> None:
+    with pytest.raises(ConfigError, match=f"kv_dtype = '{value}': {text}") as caught:
+        RuntimeConfig(device=device, kv_dtype=value)
+    assert caught.value.field == "kv_dtype"
+
+
 def test_listening_beyond_loopback_needs_a_key_or_consent() -> None:
     assert ServeConfig(host="0.0.0.0", api_key="secret").host == "0.0.0.0"
     assert ServeConfig(host="0.0.0.0", allow_public=True).host == "0.0.0.0"

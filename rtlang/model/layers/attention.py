@@ -19,6 +19,7 @@ from rtlang.cache.pool import KVPool
 from rtlang.model.batch import Batch
 from rtlang_kernels import ops
 from rtlang_kernels.contract.attention_plan import AttentionPlan
+from rtlang_kernels.contract.kv_lines import line_bytes
 
 Window = tuple[int | None, int | None]
 """(sliding window, chunk size) of a layer in tokens; None if not used."""
@@ -55,8 +56,10 @@ class PagedKV:
 
         Args:
             dtype: dtype in which layers compute queries, keys and values.
-            kv_dtype: dtype in which pages store keys and values; default: `dtype`.
+            kv_dtype: dtype in which pages store keys and values; default: `dtype`. int8 comes with scales
+                (`rtlang_kernels.contract.kv_lines`).
         """
+        kv_dtype = kv_dtype or dtype
         self.num_pages, self.page_size, self.dtype = num_pages, page_size, dtype
         self.device = torch.device(device)
         self.geometries = tuple(geometries)
@@ -66,9 +69,10 @@ class PagedKV:
         self._pools: list[KVPool] = []
         views: dict[int, tuple[Tensor, Tensor]] = {}
         for shape, layers in layers_of.items():
-            pool = KVPool(len(layers), num_pages, page_size, *shape, kv_dtype or dtype, device)
+            pool = KVPool(len(layers), num_pages, page_size, *_held(shape, kv_dtype), kv_dtype, device)
             self._pools.append(pool)
-            views.update({layer: (pool.k(index), pool.v(index)) for index, layer in enumerate(layers)})
+            _, size, v_size = shape
+            views.update({layer: (pool.k(i)[..., :size], pool.v(i)[..., :v_size]) for i, layer in enumerate(layers)})
         self.k = tuple(
             views[layer][0] for layer in range(len(self.geometries))
         )  # [num_slots, num_kv_heads, head_dim] each
@@ -114,7 +118,15 @@ class PagedKV:
     @staticmethod
     def bytes_per_page(geometries: Sequence[HeadGeometry], page_size: int, dtype: torch.dtype) -> int:
         """Bytes of one page, summed over all layers."""
-        return sum(KVPool.bytes_per_page(1, page_size, *geometry.kv_shape, dtype) for geometry in geometries)
+        shapes = (_held(geometry.kv_shape, dtype) for geometry in geometries)
+        return sum(KVPool.bytes_per_page(1, page_size, *shape, dtype) for shape in shapes)
+
+
+def _held(kv_shape: tuple[int, int, int], kv_dtype: torch.dtype) -> tuple[int, int, int]:
+    """The shape with the elements that a pool of this type holds of a head: with int8, a line that ends in a scale."""
+    num_kv_heads, *sizes = kv_shape
+    key_size, value_size = map(line_bytes, sizes) if kv_dtype == torch.int8 else sizes
+    return num_kv_heads, key_size, value_size
 
 
 class StepAttention:
@@ -174,7 +186,7 @@ class StepAttention:
         """Write k [T, num_kv_heads, head_dim] and v [T, num_kv_heads, v_head_dim], then attend.
 
         Args:
-            q: [T, num_q_heads, head_dim], dtype of the pages.
+            q: [T, num_q_heads, head_dim], `kv.dtype`.
             scale: factor of the scores.
             sliding_window: a key is visible if key position > query position - sliding_window.
             chunk_size: a key is visible if position // chunk_size equals that of the query.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import Row, Step
 from rtlang.model.batch import Batch
 from rtlang.model.layers.attention import HeadGeometry, PagedKV, StepAttention
+from rtlang_kernels import ops
 
 NARROW, WIDE, UNEVEN = HeadGeometry(4, 2, 8, 8), HeadGeometry(2, 1, 16, 16), HeadGeometry(4, 2, 8, 4)
 
@@ -29,6 +31,44 @@ def test_layers_of_different_shape_keep_their_own_memory() -> None:
     assert all(bool((v == number + 0.5).all()) for number, v in enumerate(kv.v))
     floats = sum(g.num_kv_heads * (g.head_dim + g.v_head_dim) for g in geometries) * 4
     assert PagedKV.bytes_per_page(geometries, 4, torch.float32) == floats * 4
+
+
+def test_pools_of_int8_hold_lines_with_their_scales() -> None:
+    geometries = (HeadGeometry(4, 2, 64, 64), HeadGeometry(4, 2, 11, 4), HeadGeometry(8, 1, 128, 128))
+    kv = PagedKV(geometries, num_pages=3, page_size=4, dtype=torch.bfloat16, kv_dtype=torch.int8)
+    assert [tuple(k.shape) for k in kv.k] == [(12, 2, 64), (12, 2, 11), (12, 1, 128)]
+    assert [tuple(v.shape) for v in kv.v] == [(12, 2, 64), (12, 2, 4), (12, 1, 128)]
+    per_token = 2 * (66 + 66) + 2 * (14 + 6) + (130 + 130)
+    assert PagedKV.bytes_per_page(geometries, 4, torch.int8) == kv.page_bytes == 4 * per_token
+    plain = PagedKV(geometries, num_pages=3, page_size=4, dtype=torch.bfloat16)
+    assert kv.page_format != plain.page_format
+
+
+def test_pages_of_int8_are_copied_and_moved_with_their_scales() -> None:
+    """A page gives the same attention where it is copied to, and in another pool that got its bytes."""
+    generator = torch.Generator().manual_seed(0)
+    geometries = (HeadGeometry(4, 2, 16, 16), HeadGeometry(2, 2, 8, 4))
+    kv, other = (PagedKV(geometries, 5, 4, torch.float32, kv_dtype=torch.int8) for _ in range(2))
+    kv.copy_pages([])
+    for layer, geometry in enumerate(geometries):
+        q, k, v = (
+            torch.randn(4, heads, size, generator=generator) * 10**layer
+            for heads, size in (
+                (geometry.num_q_heads, geometry.head_dim),
+                (2, geometry.head_dim),
+                (2, geometry.v_head_dim),
+            )
+        )
+        want = StepAttention(one_row(4, (3,)), kv).run(layer, q, k, v, scale=0.3)
+        kv.copy_pages([(3, 1)])
+        content = np.empty(kv.page_bytes, np.uint8)
+        kv.read_page(3, content)
+        other.write_page(2, content)
+        for pages, page_id in ((kv, 1), (other, 2)):
+            step = StepAttention(one_row(4, (page_id,)), pages)
+            plan = step.plan(geometry)
+            got = ops.paged_attention(q, pages.k[layer], pages.v[layer], plan, scale=0.3)
+            assert torch.equal(got, want)
 
 
 def test_copies_reach_every_layer() -> None:
