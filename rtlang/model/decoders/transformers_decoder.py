@@ -18,7 +18,7 @@ import itertools
 import logging
 import weakref
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,11 +35,13 @@ from rtlang.model.batch import Batch, moved
 from rtlang.model.decoders import falcon
 from rtlang.model.decoders.fixed_tiles import tiles_of
 from rtlang.model.decoders.float32_math import Float32Math
+from rtlang.model.decoders.low_bit_loading import load_weights
 from rtlang.model.decoders.transformers_loading import load_model, progress_reported
 from rtlang.model.layers.attention import HeadGeometry, PagedKV, StepAttention, Window
 from rtlang.model.layers.linear import own_memory, pack_linears
+from rtlang.model.layers.low_bit_modules import LowBitExperts, exact_weights, low_bit_modules
+from rtlang.model.layers.weight_source import CheckpointWeights
 from rtlang.model.loading.published import quiet, read_config
-from rtlang.model.loading.safetensors_weights import SafetensorsWeights
 from rtlang.model.parallel.divided_layers import divide
 from rtlang.model.parallel.group import RankGroup, in_turn
 from rtlang.model.parallel.plan_table import read_plan
@@ -61,6 +63,9 @@ _NUDGE, _NUDGE_RATIO = 2e-6, 20.0
 # Median relative error of logits that are computed in a narrow dtype, against float32: at most so many times the stock model's, or so much
 # where that has almost none. Paged attention with packed layers has 0.9 to 1.1 times (tests.support.models.hub_table).
 _NOISE_RATIO, _LEAST_NOISE = 2.0, 2e-2
+# Of a model with weights of few bits, the stock logits are computed with packed layers too: layers that compute something else have an
+# error of about 1, and the inputs that they round, a few hundredths.
+_MAX_NOISE = 0.5
 _numbers = itertools.count()
 
 
@@ -94,6 +99,9 @@ class TransformersDecoder:
         self._step: StepAttention | None = None  # set during forward
         self._called: list[int] = []  # layers that called the interface in this forward pass
         self._probed: dict[int, HeadGeometry] = {}
+        # whether packed layers have some weights as they are stored, and whether the decoder computes in float32 without any rounding
+        self._has_few_bits = bool(low_bit_modules(model))
+        self._is_exact = dtype is torch.float32 and not self._has_few_bits
         self._sequences: list[list[int]] = []  # of the self-check
         self._stock: list[
             Tensor
@@ -110,20 +118,21 @@ class TransformersDecoder:
         dtype: torch.dtype,
         *,
         dummy_seed: int | None,
-        weights: SafetensorsWeights | None = None,
         on_progress: Callable[[float], None] = lambda fraction: None,
         device: torch.device | None = None,
         is_deterministic: bool = False,
         group: RankGroup | None = None,
+        weights: CheckpointWeights | None = None,
     ) -> TransformersDecoder:
         """Load a checkpoint (or seeded noise of its shape, with `dummy_seed`), replace its attention, and check the result.
 
         Args:
-            weights: the weights of a quantized checkpoint; not used with `dummy_seed`.
-            on_progress: called with the fraction of tensors read so far.
+            on_progress: called with the fraction of tensors, or of the bytes of `weights`, read so far.
             device: device to move the model to; default: the CPU.
             is_deterministic: give each token the same bits whatever else a step computes; on the CPU.
             group: the ranks among which the model is divided, all of which load it at the same time; default: this process has all of it.
+            weights: of the checkpoint; those of few bits stay as they are stored, or with `group` are multiplied out. Default: the
+                library reads a float checkpoint.
         Raises:
             ConfigError: with `is_deterministic`, the bits of a token depend on other tokens nevertheless; with `group`, the model cannot be
                 divided among them; names the model type.
@@ -132,8 +141,14 @@ class TransformersDecoder:
         config = read_config(directory)
 
         def load() -> TransformersDecoder:
-            with quiet(), progress_reported(on_progress):
-                model = load_model(directory, config, dtype, dummy_seed, weights)
+            if weights is None:
+                with quiet(), progress_reported(on_progress):
+                    model = load_model(directory, config, dtype, dummy_seed)
+            else:
+                with quiet():
+                    model = load_weights(
+                        directory, weights, config, dtype, device, on_progress, keeps_codes=group is None
+                    )
             model = model.eval().requires_grad_(False)
             decoder = cls(model, str(directory), dtype, device, is_deterministic=is_deterministic, group=group)
             decoder._prepare_check()
@@ -276,10 +291,10 @@ class TransformersDecoder:
         trim_heap()
 
     def _run_stock(self) -> None:
-        """Compute the stock model's logits in float32, and how far those in its own dtype are from them."""
+        """Compute the stock model's logits in float32, and how far those in its own dtype, with its packed layers, are from them."""
         # first in its own dtype: tables that the code of a model rounds stay rounded
-        narrow = [] if self.dtype is torch.float32 else self._stock_logits(self._sequences)
-        with self._float32():
+        narrow = [] if self._is_exact else self._stock_logits(self._sequences)
+        with self._exact_math():
             self._stock = self._stock_logits(self._sequences)
             nudge = self.model.get_input_embeddings().register_forward_hook(_nudged)
             try:
@@ -294,10 +309,18 @@ class TransformersDecoder:
         if not bool(errors.isfinite().all()):
             raise self._refusal(f"its activations overflow in {self.dtype}; choose another dtype")
         self._noise = float(errors.median())
+        if self._has_few_bits and self._noise > _MAX_NOISE:
+            raise self._refusal(
+                f"the layers of its quantized weights give other logits than the weights multiplied out (relative error {self._noise:.2g})"
+            )
 
-    def _float32(self) -> AbstractContextManager[object]:
-        """A context in which the model computes in float32, whatever the dtype of its weights."""
-        return nullcontext() if self.dtype is torch.float32 else Float32Math()
+    def _exact_math(self) -> ExitStack:
+        """A context in which the model computes in float32, whatever its dtype, and multiplies out weights of few bits."""
+        stack = ExitStack()
+        if self.dtype is not torch.float32:
+            stack.enter_context(Float32Math())
+        stack.enter_context(exact_weights(self.model))
+        return stack
 
     def _take_over(self) -> None:
         """Replace the model's attention, record its head geometry, pack its linear layers, and compare with the stock model."""
@@ -316,8 +339,8 @@ class TransformersDecoder:
         self.geometries = tuple(self._probed[layer] for layer in range(len(self._probed)))
         if any(geometry.num_q_heads % geometry.num_kv_heads for geometry in self.geometries):
             raise self._refusal("its number of query heads is not a multiple of its number of KV heads")
-        if self.dtype is not torch.float32:
-            with self._float32():
+        if not self._is_exact:
+            with self._exact_math():
                 self._check_exact(self._logit_errors(sequences, stock, torch.float32))
         num_packed = pack_linears(self.model) if self.device.type == "cpu" else 0
         for parameter in self.model.parameters():
@@ -327,7 +350,7 @@ class TransformersDecoder:
                 setattr(module, name, own_memory(buffer))  # assigning `data` alone would leave it a view of the file
         logger.debug("packed %d linear layers", num_packed)
         errors = self._logit_errors(sequences, stock, self.dtype)
-        if self.dtype is torch.float32:
+        if self._is_exact:
             self._check_exact(errors)
         else:
             self._check_noise(errors)
@@ -448,18 +471,23 @@ class TransformersDecoder:
             )
 
     def _check_noise(self, errors: list[Tensor]) -> None:
-        """Check that logits in a narrow dtype are not much further from float32 than the stock model's.
+        """Check that logits in a narrow dtype, or of layers of few bits, are not much further from float32 than the stock model's.
 
         That attention is right was proved in float32; this is about packed layers and the kernels of the dtype.
         """
         error = torch.cat(errors)
         if not bool(error.isfinite().all()) or float(error.median()) > max(_NOISE_RATIO * self._noise, _LEAST_NOISE):
+            advice = "" if self.dtype is torch.float32 else "; choose dtype='float32'"
             raise self._refusal(
                 f"in {self.dtype} its logits differ from those in float32 by {float(error.median()):.2g}, the stock model's by "
-                f"{self._noise:.2g}; choose dtype='float32'"
+                f"{self._noise:.2g}{advice}"
             )
 
     def _has_experts(self) -> bool:
+        """Whether a layer has experts, of which a token uses some."""
+        return self._has_float_experts() or any(isinstance(each, LowBitExperts) for each in self.model.modules())
+
+    def _has_float_experts(self) -> bool:
         """Whether a layer has stacked matrices, of which a token uses some."""
         stacks = (each for each in self.model.get_decoder().modules() if isinstance(each, torch.nn.ModuleList))
         layers = [each for each in stacks if len(each) == len(self.geometries)]
@@ -468,7 +496,7 @@ class TransformersDecoder:
     def _check_bits(self, vocab: int) -> None:
         """Check that the logits of a sequence are equal to the last bit in each tile, at each place, alone and beside another one."""
         kind = f"expected False for model type {self.model.config.model_type!r}"
-        if self._has_experts():
+        if self._has_float_experts():
             raise ConfigError("deterministic", True, f"{kind}: the number of tokens per expert depends on the step")
         generator = torch.Generator().manual_seed(1)
         own, other = (torch.randint(0, vocab, (length,), generator=generator).tolist() for length in _BIT_LENGTHS)

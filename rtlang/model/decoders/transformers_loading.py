@@ -16,7 +16,7 @@ import torch
 
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.loading.published import first_line, media, model_class, quiet, read_config
-from rtlang.model.loading.safetensors_weights import SafetensorsWeights, is_beside_a_weight
+from rtlang.model.loading.safetensors_weights import is_beside_a_weight
 from rtlang.model.parallel.plan_table import kept_numel, read_plan
 
 logger = logging.getLogger(__name__)
@@ -36,31 +36,20 @@ def transformers_bytes(directory: Path, dtype: torch.dtype, num_ranks: int = 1) 
     return dtype.itemsize * kept_numel(model, read_plan(model, 0, num_ranks) if num_ranks > 1 else ())
 
 
-def load_model(
-    directory: Path, config: Any, dtype: torch.dtype, dummy_seed: int | None, weights: SafetensorsWeights | None = None
-) -> Any:
-    """Construct the `transformers` model with its stock attention, from the checkpoint or, with `dummy_seed`, from seeded noise.
+def load_model(directory: Path, config: Any, dtype: torch.dtype, dummy_seed: int | None) -> Any:
+    """Construct the `transformers` model with its stock attention, from a float checkpoint or, with `dummy_seed`, from seeded noise.
 
-    Args:
-        weights: of a quantized checkpoint, which are multiplied out first; the library reads other checkpoints itself.
     Raises:
         ModelLoadError: the library cannot load the model, or the checkpoint lacks tensors.
     """
     options: dict[str, Any] = {"dtype": dtype, "attn_implementation": "eager", "trust_remote_code": False}
-    for each in (config, config.get_text_config(decoder=True)):
-        if getattr(each, "quantization_config", None) is not None:
-            del each.quantization_config
+    forget_quantization(config)
     try:
-        kind = _text_half(model_class(config)) if media(config) else model_class(config)
+        kind = text_half(model_class(config)) if media(config) else model_class(config)
         if dummy_seed is None:
-            options["output_loading_info"] = True
-            if weights is not None:
-                state = weights.state(dtype)
-                model, found = kind.from_pretrained(None, config=config, state_dict=state, **options)
-            else:
-                options.update(use_safetensors=True, local_files_only=True)
-                model, found = kind.from_pretrained(directory, config=config, **options)
-            _check_found(directory, found)
+            options.update(output_loading_info=True, use_safetensors=True, local_files_only=True)
+            model, found = kind.from_pretrained(directory, config=config, **options)
+            check_found(directory, found)
             return model
         with torch.random.fork_rng(devices=()):
             torch.manual_seed(dummy_seed)
@@ -74,7 +63,14 @@ def load_model(
         ) from error
 
 
-def _text_half(kind: Any) -> Any:
+def forget_quantization(config: Any) -> None:
+    """Remove what a configuration says of quantized weights: the library is given floats, or no weights."""
+    for each in (config, config.get_text_config(decoder=True)):
+        if getattr(each, "quantization_config", None) is not None:
+            del each.quantization_config
+
+
+def text_half(kind: Any) -> Any:
     """A class of `transformers` without its towers: every model inside it that the text does not pass through."""
     from transformers import PreTrainedModel
 
@@ -97,11 +93,16 @@ def _text_half(kind: Any) -> Any:
             ignored = getattr(self, "_keys_to_ignore_on_load_unexpected", None) or ()
             self._keys_to_ignore_on_load_unexpected = {*ignored, *left}
 
-    TextHalf.__name__, TextHalf.__qualname__, TextHalf.__module__ = kind.__name__, kind.__qualname__, kind.__module__
-    return TextHalf
+    return renamed_class(TextHalf, kind)
 
 
-def _check_found(directory: Path, found: dict[str, Any]) -> None:
+def renamed_class(made: Any, kind: Any) -> Any:
+    """`made`, a subclass of `kind`, under the name of it, by which the library finds what it knows of a class."""
+    made.__name__, made.__qualname__, made.__module__ = kind.__name__, kind.__qualname__, kind.__module__
+    return made
+
+
+def check_found(directory: Path, found: dict[str, Any]) -> None:
     """Refuse a checkpoint with missing tensors (the library would use noise) or with tensors that modify weights in unknown ways; log
     other unused tensors."""
     missing = sorted(found["missing_keys"])
