@@ -19,6 +19,7 @@ from rtlang.model.decoders.transformers_decoder import TransformersDecoder
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.loading.quantized.int8_rows import int8_config, quantized
 from tests.support.models.model_steps import ragged_logits
+from tests.support.models.quantized_checkpoints import SCHEMES, quantized_pair
 from tests.support.models.tiny_models import VOCAB_SIZE, make_checkpoint
 
 pytestmark = [
@@ -65,6 +66,21 @@ def test_logits_equal_those_of_the_formats_own_reader(family: str, decoder: str,
         with torch.no_grad():
             expected = model(torch.tensor([token_ids]), use_cache=False).logits[0, -len(logits) :]
         torch.testing.assert_close(logits, expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "decoder"),
+    [*((name, "native") for name in SCHEMES), *((name, "transformers") for name in ("gptq in order", "fp8", "nf4"))],
+)
+def test_logits_of_a_quantized_model_are_those_of_its_float_twin(scheme: str, decoder: str, tmp_path: Path) -> None:
+    quantized_path, float_path = quantized_pair(tmp_path, scheme, "qwen2")
+    runner = load_runner(quantized_path, decoder)
+    if isinstance(runner.decoder, NativeDecoder):
+        layer = runner.decoder._layers[0]
+        assert layer.gate_up.is_low_bit == layer.down.is_low_bit == (scheme not in ("nf4", "llm.int8"))
+    found, expected = (ragged_logits(each, VOCAB_SIZE) for each in (runner, load_runner(float_path, decoder)))
+    for (_, logits), (_, others) in zip(found, expected, strict=True):
+        assert float((logits - others).norm() / others.norm()) < 0.05  # inputs of a layer may be rounded to 8 bits
 
 
 class Int8Inputs(torch.nn.Module):
