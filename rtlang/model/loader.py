@@ -74,7 +74,7 @@ def load_model(
     _refuse_unsupported(config, directory, model_config)
     is_dummy = config.weights == "dummy"
     files = [] if is_dummy else _fetched_weights(config, directory, model_config)
-    weights = None if is_dummy else _opened(directory, model_config, files)
+    weights = None if is_dummy else _opened(config, directory, model_config, files)
     needed = _weight_bytes(config, directory, model_config, weights, 1 if group is None else group.size)
     if group is not None and group.is_first and accelerator is None:
         needed *= group.size  # in the same memory
@@ -160,7 +160,7 @@ def weight_bytes(config: RuntimeConfig) -> int:
     model_config = ModelConfig.from_pretrained(directory)
     _refuse_unsupported(config, directory, model_config)
     files = [] if config.weights == "dummy" else _fetched_weights(config, directory, model_config)
-    weights = None if config.weights == "dummy" else _opened(directory, model_config, files)
+    weights = None if config.weights == "dummy" else _opened(config, directory, model_config, files)
     return _weight_bytes(config, directory, model_config, weights)
 
 
@@ -179,14 +179,12 @@ def _refuse_unsupported(config: RuntimeConfig, directory: Path, model_config: Mo
         refuse_known(read_config(directory), str(directory), longest)
 
 
-def _opened(directory: Path, model_config: ModelConfig, files: Iterable[Path]) -> SafetensorsWeights:
-    """The weights in the files of a checkpoint."""
-    return SafetensorsWeights(
-        directory,
-        files,
-        model_config.quantization,
-        is_multimodal=model_config.is_multimodal and model_config.native is not None,
-    )
+def _opened(
+    config: RuntimeConfig, directory: Path, model_config: ModelConfig, files: Iterable[Path]
+) -> SafetensorsWeights:
+    """The weights in the files of a checkpoint, by the names that its decoder expects."""
+    is_text = model_config.is_multimodal and _is_native(config, model_config)
+    return SafetensorsWeights(directory, files, model_config.quantization, is_multimodal=is_text)
 
 
 def _weight_bytes(

@@ -26,6 +26,7 @@ from rtlang.model.loader import load_model, model_directory, pick_dtype, weight_
 from rtlang.model.loading.checkpoint_files import weight_files
 from rtlang.model.loading.model_config import ModelConfig
 from tests.support.models.model_steps import greedy_tokens
+from tests.support.models.quantized_checkpoints import quantized_pair
 from tests.support.models.tiny_models import make_checkpoint
 
 
@@ -233,6 +234,15 @@ def test_the_bytes_needed_and_free_are_said_before_loading(
     assert f"{needed} of weights, 3 GiB of memory free" in first
     assert "only" not in first
     assert "loaded" in caplog.messages[-1]
+
+
+@pytest.mark.parametrize("scheme", ["int4", "fp8", "gptq", "nf4"])
+def test_the_bytes_needed_are_those_of_the_codes(scheme: str, tmp_path: Path) -> None:
+    path, twin = quantized_pair(tmp_path, scheme)
+    stored = sum(tensor.nbytes for tensor in load_file(path / "model.safetensors").values())
+    whole = weight_bytes(RuntimeConfig(model=str(twin), dtype="float32"))
+    expected = whole if scheme == "nf4" else stored
+    assert weight_bytes(RuntimeConfig(model=str(path), dtype="float32")) == pytest.approx(expected, rel=0.01)
 
 
 @pytest.mark.parametrize("decoder", ["native", "transformers"])

@@ -7,15 +7,19 @@ nested configurations, number formats. A member says whether it is served, and b
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from torch import Tensor
+
 from tests.support.models.families import FAMILIES, Family, make_config
+from tests.support.models.quantized_checkpoints import Written, published_float8, published_int4, published_mxfp4
 from tests.support.models.tiny_models import BOS_TOKEN_ID, EOS_TOKEN_ID, PAD_TOKEN_ID, VOCAB_SIZE
 
+Rounding = Callable[[str, Tensor], Written | None]
 CONVERTED = "converted to BF16"
 """Format of a model that is published in another one."""
-_CONVERT = "convert it to bfloat16"
 _STATES = "choose a model whose layers all use attention"
 _SPARSE = "choose a model with full attention"
 _TEXT: dict[str, Any] = {
@@ -90,6 +94,7 @@ class HubModel:
         entries: of config.json, over those that the configuration class writes; nested ones too.
         stock_class: of transformers, where it has another name than the published one.
         files: besides those of every model, by name.
+        rounding: writes a weight as it is published, see `quantize_checkpoint`; None for floats.
     """
 
     title: str
@@ -101,6 +106,7 @@ class HubModel:
     entries: dict[str, Any] = dataclasses.field(default_factory=dict)
     files: dict[str, str] = dataclasses.field(default_factory=dict)
     stock_class: str | None = None
+    rounding: Rounding | None = None
 
     @property
     def is_multimodal(self) -> bool:
@@ -150,19 +156,49 @@ def _refused(
 
 
 def _quantized(model: HubModel, number_format: str, method: dict[str, Any]) -> HubModel:
-    return dataclasses.replace(
-        model, number_format=number_format, decoder=None, refusal=_CONVERT, entries={"quantization_config": method}
-    )
+    rounding = {"FP8": published_float8, "MXFP4": published_mxfp4, "INT4": published_int4}[number_format]
+    entries = {**model.entries, "quantization_config": method}
+    return dataclasses.replace(model, number_format=number_format, rounding=rounding, entries=entries)
 
 
 _FP8 = {"quant_method": "fp8", "activation_scheme": "dynamic", "fmt": "e4m3", "weight_block_size": [128, 128]}
-_INT4 = {"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {}}
+_INT4_GROUPS = {"num_bits": 4, "type": "int", "symmetric": True, "strategy": "group", "group_size": 32}
+_INT4 = {
+    "quant_method": "compressed-tensors",
+    "format": "pack-quantized",
+    "config_groups": {"group_0": {"targets": ["Linear"], "weights": _INT4_GROUPS}},
+    "ignore": ["lm_head", "re:.*self_attn.*", "re:.*shared_experts.*"],
+}
 _MXFP4 = {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn", "model.layers.*.mlp.router"]}
 _DEEPSEEK_V3 = _text("DeepSeek-V3, R1", "DeepseekV3ForCausalLM", "deepseek_v3")
 _REMOTE = {"AutoConfig": "configuration_deepseek.DeepseekV3Config"}
 _SENTENCES = {
     "modules.json": '[{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]'
 }
+
+_MINISTRAL = _nested(
+    "Ministral 3 Base, Reasoning, Instruct-BF16",
+    "Mistral3ForConditionalGeneration",
+    "mistral3",
+    text_config={**_TEXT, "model_type": "ministral3", "head_dim": 32},
+    vision_config={**_VISION, "model_type": "pixtral", "head_dim": 8},
+    image_token_index=3,
+    tie_word_embeddings=True,
+)
+_KIMI_K2_5 = dataclasses.replace(
+    _nested(
+        "Kimi K2.5, K2 Thinking",
+        "KimiK25ForConditionalGeneration",
+        "kimi_k25",
+        text_config={**_DEEPSEEK, "model_type": "deepseek_v3"},
+        vision_config={name: value for name, value in _VISION.items() if name != "image_size"},
+        projection_hidden_size=16,
+        tie_word_embeddings=False,
+        **_QWEN_IMAGES,
+    ),
+    stock_class="Kimi_K25ForConditionalGeneration",
+    entries={"auto_map": _REMOTE, "text_config": {"model_type": "kimi_k2", "auto_map": _REMOTE}},
+)
 
 HUB_ROWS: tuple[HubRow, ...] = (
     HubRow("Llama 3.x", (_text("Llama 3.1, 3.2 (text), 3.3", "LlamaForCausalLM", "llama", "native"),)),
@@ -434,41 +470,16 @@ HUB_ROWS: tuple[HubRow, ...] = (
     HubRow(
         "Ministral 3",
         (
-            _nested(
-                "Ministral 3 Base, Reasoning, Instruct-BF16",
-                "Mistral3ForConditionalGeneration",
-                "mistral3",
-                text_config={**_TEXT, "model_type": "ministral3", "head_dim": 32},
-                vision_config={**_VISION, "model_type": "pixtral", "head_dim": 8},
-                image_token_index=3,
-                tie_word_embeddings=True,
-            ),
-            dataclasses.replace(
-                _refused("Ministral 3 Instruct", "Mistral3ForConditionalGeneration", "mistral3", _CONVERT, "FP8"),
-                entries={"quantization_config": _FP8},
-            ),
+            _MINISTRAL,
+            _quantized(dataclasses.replace(_MINISTRAL, title="Ministral 3 Instruct"), "FP8", _FP8),
         ),
     ),
     HubRow(
         "Kimi K2.5",
         (
+            dataclasses.replace(_KIMI_K2_5, title="Kimi K2.5 (converted)", number_format=CONVERTED),
             dataclasses.replace(
-                _nested(
-                    "Kimi K2.5 (converted)",
-                    "KimiK25ForConditionalGeneration",
-                    "kimi_k25",
-                    text_config={**_DEEPSEEK, "model_type": "deepseek_v3"},
-                    vision_config={name: value for name, value in _VISION.items() if name != "image_size"},
-                    projection_hidden_size=16,
-                    tie_word_embeddings=False,
-                    **_QWEN_IMAGES,
-                ),
-                number_format=CONVERTED,
-                stock_class="Kimi_K25ForConditionalGeneration",
-                entries={"auto_map": _REMOTE, "text_config": {"model_type": "kimi_k2", "auto_map": _REMOTE}},
-            ),
-            dataclasses.replace(
-                _refused("Kimi K2.5, K2 Thinking", "KimiK25ForConditionalGeneration", "kimi_k25", _CONVERT, "INT4"),
+                _quantized(_KIMI_K2_5, "INT4", _INT4),
                 entries={"auto_map": _REMOTE, "text_config": {"model_type": "kimi_k2", "quantization_config": _INT4}},
             ),
         ),

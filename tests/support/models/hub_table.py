@@ -22,13 +22,16 @@ from safetensors.torch import save_file
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.decoders.native_decoder import NativeDecoder
+from rtlang.model.host_runner import HostRunner
 from rtlang.model.loader import load_model
 from rtlang.model.loading.model_config import ModelConfig
 from tests.support.models.families import MAX_LEN
 from tests.support.models.family_check import check_against_stock
 from tests.support.models.family_table import PAGE, write_table
 from tests.support.models.hub_models import HUB_ROWS, HubModel
-from tests.support.models.tiny_models import plant_outliers, random_model, save_checkpoint, write_tokenizer
+from tests.support.models.model_steps import ragged_logits
+from tests.support.models.quantized_checkpoints import quantize_checkpoint
+from tests.support.models.tiny_models import VOCAB_SIZE, plant_outliers, random_model, save_checkpoint, write_tokenizer
 
 MARKERS = "<!-- published models: made by tests/support/models/hub_table.py -->", "<!-- published models end -->"
 
@@ -44,6 +47,8 @@ def check_hub_model(model: HubModel, path: Path) -> str:
     """
     if model.refusal is not None:
         return _check_refused(model, path)
+    if model.rounding is not None:
+        return _check_rounded(model, path)
     stock = random_model(model.config(), class_name=model.stock_class or model.published_class)
     stock.set_attn_implementation("eager")
     _save(stock, model, path)
@@ -96,6 +101,27 @@ def _check_refused(model: HubModel, path: Path) -> str:
     reason = str(refused.value.reason)
     assert model.refusal in reason, reason
     return f"refused: {reason}"
+
+
+def _check_rounded(model: HubModel, path: Path) -> str:
+    """Compare the logits with those of a float model of the same values: inputs of layers may be rounded to 8 bits."""
+    assert model.rounding is not None
+    folder = path / "codes"
+    _save(random_model(model.config(), class_name=model.stock_class or model.published_class), model, folder)
+    twin = quantize_checkpoint(folder, path / "floats", model.rounding)
+    found, expected = (ragged_logits(_runner(each), VOCAB_SIZE) for each in (folder, twin))
+    for (_, logits), (_, others) in zip(found, expected, strict=True):
+        error = float((logits - others).norm() / others.norm())
+        assert error < 0.05, error
+    return "equal to its floats on the transformers decoder"
+
+
+def _runner(path: Path) -> HostRunner:
+    runner = HostRunner(
+        RuntimeConfig(model=str(path), dtype="float32", max_model_len=MAX_LEN, num_pages=64, page_size=4, num_threads=1)
+    )
+    runner.load()
+    return runner
 
 
 def _save(stock: Any, model: HubModel, path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from tests.support.models.quantized_layouts import multiplied_out
 from tests.support.models.tiny_models import make_checkpoint
 
 _GROUP = 32
+_LAYER = re.compile(r"(_proj(_with_mqa)?|\.w[123])\.weight$")
 Written = tuple[dict[str, Tensor], Tensor]
 """The tensors of a module, and its matrix multiplied out."""
 
@@ -54,6 +57,17 @@ def _packed_int4(weight: Tensor) -> Written:
         "weight_zero_point": pack_to_int32((zeros.int() - 8).to(torch.int8), 4, packed_dim=0),
     }
     return tensors, multiplied_out(codes, scales, zeros)
+
+
+def _symmetric_int4(weight: Tensor) -> Written:
+    scales = (_grouped(weight).abs().amax(2) / 7).clamp(min=1e-4).bfloat16()
+    codes = (_grouped(weight) / scales.float()[..., None]).round().clamp(-8, 7).to(torch.int8).view(weight.shape)
+    tensors = {
+        "weight_packed": pack_to_int32(codes, 4),
+        "weight_shape": torch.tensor(weight.shape),
+        "weight_scale": scales,
+    }
+    return tensors, multiplied_out(codes, scales)
 
 
 def _int8_groups(weight: Tensor) -> Written:
@@ -163,21 +177,74 @@ SCHEMES: dict[str, tuple[dict[str, Any], Callable[[Tensor], Written]]] = {
 def quantized_pair(folder: Path, scheme: str, family: str = "llama") -> tuple[Path, Path]:
     """A checkpoint of a scheme, and one of the same values as floats."""
     config, write = SCHEMES[scheme]
-    paths = tuple(make_checkpoint(folder / kind, family) for kind in ("codes", "floats"))
+    path = make_checkpoint(folder / "codes", family)
+    content = json.loads((path / "config.json").read_text())
+    twin = quantize_checkpoint(path, folder / "floats", lambda name, tensor: _of_layer(name, tensor, write))
+    (path / "config.json").write_text(json.dumps({**content, "quantization_config": config}))
+    return path, twin
+
+
+def quantize_checkpoint(path: Path, twin: Path, write: Callable[[str, Tensor], Written | None]) -> Path:
+    """Round the weights of a checkpoint in place, and write a twin with the same values as floats, which is returned.
+
+    Args:
+        write: returns the tensors of a weight by their names, and what it becomes; None for one that stays as it is.
+    """
+    shutil.copytree(path, twin)
     codes: dict[str, Tensor] = {}
     floats: dict[str, Tensor] = {}
-    for name, tensor in load_file(paths[0] / "model.safetensors").items():
-        if name.endswith("_proj.weight") and tensor.ndim == 2:
-            tensors, matrix = write(tensor.float())
-            module = name.removesuffix("weight")
-            codes |= {
-                module + part: each.clone(memory_format=torch.contiguous_format) for part, each in tensors.items()
-            }
-            floats[name] = matrix.float()
-        else:
+    for name, tensor in load_file(path / "model.safetensors").items():
+        found = write(name, tensor)
+        if found is None:
             codes[name] = floats[name] = tensor
-    for path, tensors in zip(paths, (codes, floats), strict=True):
-        save_file(tensors, path / "model.safetensors", metadata={"format": "pt"})
-    content = json.loads((paths[0] / "config.json").read_text())
-    (paths[0] / "config.json").write_text(json.dumps({**content, "quantization_config": config}))
-    return paths[0], paths[1]
+        else:
+            codes |= {part: each.clone(memory_format=torch.contiguous_format) for part, each in found[0].items()}
+            floats[name] = found[1].float()
+    for each, tensors in ((path, codes), (twin, floats)):
+        save_file(tensors, each / "model.safetensors", metadata={"format": "pt"})
+    content = json.loads((twin / "config.json").read_text())
+    for entries in (content, content.get("text_config", {})):
+        entries.pop("quantization_config", None)
+    (twin / "config.json").write_text(json.dumps(content))
+    return twin
+
+
+def _of_layer(name: str, tensor: Tensor, write: Callable[[Tensor], Written]) -> Written | None:
+    if tensor.ndim != 2 or not _LAYER.search(name) or any(part in name for part in ("vision", "projector")):
+        return None
+    tensors, matrix = write(tensor.float())
+    return {name.removesuffix("weight") + part: each for part, each in tensors.items()}, matrix
+
+
+def published_float8(name: str, tensor: Tensor) -> Written | None:
+    """float8 with a scale for each block of 128 x 128, the last of which may be smaller."""
+
+    def write(weight: Tensor) -> Written:
+        sizes = [-(-size // 128) for size in weight.shape]
+        padded = torch.zeros(sizes[0] * 128, sizes[1] * 128)
+        padded[: weight.shape[0], : weight.shape[1]] = weight
+        scales = padded.view(sizes[0], 128, sizes[1], 128).abs().amax((1, 3)) / 448
+        whole = scales.repeat_interleave(128, 0).repeat_interleave(128, 1)[: weight.shape[0], : weight.shape[1]]
+        codes = (weight / whole).to(torch.float8_e4m3fn)
+        return {"weight": codes, "weight_scale_inv": scales}, codes.double() * whole.double()
+
+    return _of_layer(name, tensor, write)
+
+
+def published_int4(name: str, tensor: Tensor) -> Written | None:
+    """int4 in groups of 32 inputs, of experts only."""
+    return _of_layer(name, tensor, _symmetric_int4) if ".experts." in name else None
+
+
+def published_mxfp4(name: str, tensor: Tensor) -> Written | None:
+    """float4 with exponents, of the experts of GPT-OSS: [experts, in, out]."""
+    if not name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+        return None
+    _, num_inputs, num_outputs = tensor.shape
+    packed, exponents, matrices = [], [], []
+    for expert in tensor.float():
+        tensors, matrix = _mxfp4(expert.t())
+        packed.append(tensors["weight_packed"].view(num_outputs, num_inputs // 32, 16))
+        exponents.append(tensors["weight_scale"])
+        matrices.append(matrix.t())
+    return {f"{name}_blocks": torch.stack(packed), f"{name}_scales": torch.stack(exponents)}, torch.stack(matrices)

@@ -62,7 +62,7 @@ def quantization_obstacle(config: object) -> str | None:
     if method not in _METHODS:
         return (
             f"the weights are quantized ({method}); supported are floats and {SUPPORTED}: choose such a version of "
-            "the model, or convert it to bfloat16 as docs/model-families.md shows"
+            "the model, or one in bfloat16"
         )
     return _METHODS[method].obstacle(config)
 
