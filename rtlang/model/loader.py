@@ -200,7 +200,8 @@ def _weight_bytes(
         needed = native_bytes(part_of(model_config, num_ranks), dtype)
         if weights is None or model_config.quantization is None:
             return needed
-        return int(needed * min(1.0, held_bytes(weights, dtype) / native_bytes(model_config, dtype)))
+        held = held_bytes(weights, dtype, quantizes_inputs=model_config.quantizes_inputs)
+        return int(needed * min(1.0, held / native_bytes(model_config, dtype)))
     # Files of a multimodal model hold more than its text half.
     if weights is None or num_ranks > 1 or model_config.is_multimodal:
         return transformers_bytes(directory, dtype, num_ranks)

@@ -37,7 +37,7 @@ class Progress(Protocol):
 class CheckpointSource:
     """The weights of a checkpoint, read and converted one at a time; implements `WeightSource`.
 
-    Int8 weights with scales of whole rows are multiplied out unless inputs are int8 as well: int8 inputs would lose as much as the weights.
+    Int8 weights with scales of whole rows are multiplied out unless the checkpoint asks for int8 inputs, which lose as much as the weights.
 
     Args:
         weights: the checkpoint.
@@ -46,7 +46,7 @@ class CheckpointSource:
         progress: is told the bytes read.
         device: where floats are handed out; codes stay on the CPU. Default: the CPU.
         files: the mapped files, whose memory is given back now and then.
-        quantizes_inputs: whether `low_bit` hands out int8 weights with scales of rows as well, on a CPU.
+        quantizes_inputs: whether the checkpoint asks for int8 inputs of int8 weights.
     """
 
     def __init__(
@@ -71,11 +71,10 @@ class CheckpointSource:
 
     def low_bit(self, name: str, shape: tuple[int, ...]) -> LowBitWeight | None:
         """See `WeightSource`."""
-        found = self._low_bit(name, shape)
-        is_on_cpu = self._device is None or self._device.type == "cpu"
-        if found is None or (found.format == _INT8_ROWS and not (self._quantizes_inputs and is_on_cpu)):
-            return None
-        self._account(name)
+        self._check(name, shape)
+        found = _held(self._weights, name, quantizes_inputs=self._quantizes_inputs)
+        if found is not None:
+            self._account(name)
         return found
 
     def tensor(self, name: str, shape: tuple[int, ...]) -> Tensor:
@@ -104,10 +103,6 @@ class CheckpointSource:
                 )
         if left:
             logger.warning("%d tensors of %s are not used, %s among them", len(left), self._directory, left[0])
-
-    def _low_bit(self, name: str, shape: tuple[int, ...]) -> LowBitWeight | None:
-        self._check(name, shape)
-        return self._weights.low_bit(name)
 
     def _check(self, name: str, shape: tuple[int, ...]) -> None:
         if name not in self._names:
@@ -160,13 +155,22 @@ class DummySource:
         """Do nothing: noise has no unused tensors."""
 
 
-def held_bytes(weights: CheckpointWeights, dtype: torch.dtype) -> int:
-    """Bytes of the weights of a model that computes with codes where it can, and else with floats of `dtype`."""
+def held_bytes(weights: CheckpointWeights, dtype: torch.dtype, *, quantizes_inputs: bool = False) -> int:
+    """Bytes of the weights of a model that computes with codes where it can, and else with floats of `dtype`.
+
+    Args:
+        quantizes_inputs: see `CheckpointSource`.
+    """
     total = 0
     for name in weights.names():
-        found = weights.low_bit(name)
-        if found is None or found.format == _INT8_ROWS:
+        if _held(weights, name, quantizes_inputs=quantizes_inputs) is None:
             total += math.prod(weights.shape(name)) * dtype.itemsize
         else:
             total += weights.num_bytes(name)
     return total
+
+
+def _held(weights: CheckpointWeights, name: str, *, quantizes_inputs: bool) -> LowBitWeight | None:
+    """The codes of a weight if layers compute with them."""
+    found = weights.low_bit(name)
+    return None if found is not None and found.format == _INT8_ROWS and not quantizes_inputs else found

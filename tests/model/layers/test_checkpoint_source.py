@@ -99,3 +99,4 @@ def test_unused_weights_of_layers_are_refused(name: str, message: str | None, tm
 
 def test_codes_are_held_as_they_are_stored() -> None:
     assert held_bytes(Weights(), torch.float32) == 216 + 6 * 64 * 4 + 20
+    assert held_bytes(Weights(), torch.float32, quantizes_inputs=True) == 216 + 408 + 20
