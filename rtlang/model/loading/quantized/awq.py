@@ -14,7 +14,6 @@ from torch import Tensor
 
 from rtlang.model.loading.quantized.gptq import zero_fields
 from rtlang.model.loading.quantized.matrix import SCALE_TYPES, CodedMatrix, Codes, Matrix
-from rtlang.model.loading.quantized.packed_bits import unpacked
 from rtlang.model.loading.stored_tensors import StoredTensors
 
 _PER_WORD = 8
@@ -98,5 +97,9 @@ def _matrix(stored: StoredTensors, module: str) -> Matrix:
 def _outputs(words: Tensor) -> Tensor:
     """The codes of words [n, out / 8]: uint8 [out, n]."""
     num_rows, num_words = words.shape
-    codes = unpacked(words, 4, num_words * _PER_WORD).view(num_rows, num_words, _PER_WORD)
-    return codes[:, :, torch.tensor(_PLACES)].view(num_rows, -1).t()
+    data = words.t().contiguous().reshape(-1).view(torch.uint8).view(num_words, num_rows, 4)
+    codes = torch.empty(num_words, _PER_WORD, num_rows, dtype=torch.uint8)
+    for output, place in enumerate(_PLACES):
+        pairs = data[:, :, place // 2]
+        codes[:, output] = pairs >> 4 if place % 2 else pairs & 15
+    return codes.view(-1, num_rows)

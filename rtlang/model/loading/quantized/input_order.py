@@ -32,4 +32,6 @@ def input_order_of(group_of: Tensor, num_inputs: int, group: int) -> dict[str, A
 
 def reordered(codes: Rows, order: Tensor | None) -> Rows:
     """Codes with their columns in an order of inputs."""
-    return codes if order is None else lambda first, last: codes(first, last)[:, order]
+    if order is None:
+        return codes
+    return lambda first, last: torch.gather(codes(first, last), 1, order.expand(last - first, -1))

@@ -18,6 +18,7 @@ from rtlang.model.loading.quantized.scale_layout import ScaleLayout
 from rtlang.model.loading.stored_tensors import StoredTensors
 
 _BYTES = 16  # of a group
+_MAX_EXPERTS = 1 << 14
 
 
 def obstacle(config: Mapping[str, Any]) -> str | None:
@@ -47,13 +48,14 @@ class Mxfp4:
             if (
                 len(sizes) != 4
                 or min(sizes) < 1
+                or sizes[0] > _MAX_EXPERTS
                 or sizes[3] != _BYTES
                 or stored.shape(scales) != sizes[:3]
                 or kinds != {"U8"}
             ):
                 raise ValueError(
                     f"{stem} has blocks of shape {list(sizes)} and scales of shape {list(stored.shape(scales))}; expected U8 of shape "
-                    f"[experts, out, in / 32, {_BYTES}] without and with the last size"
+                    f"[experts, out, in / 32, {_BYTES}] without and with the last size, for up to {_MAX_EXPERTS} experts"
                 )
             for expert in range(sizes[0]):
                 found[f"{parent}.{expert}.{leaf}.weight"] = _Expert(stored, blocks, scales, expert)

@@ -42,6 +42,11 @@ def test_experts_are_matrices_of_their_own(tmp_path: Path) -> None:
         (torch.zeros(3, 6, 2, 16, dtype=torch.uint8), None, "lacks x.down_proj_scales"),
         (torch.zeros(3, 6, 2, 8, dtype=torch.uint8), torch.zeros(3, 6, 2, dtype=torch.uint8), "expected U8 of shape"),
         (torch.zeros(3, 6, 2, 16, dtype=torch.uint8), torch.zeros(3, 6, 3, dtype=torch.uint8), "expected U8 of shape"),
+        (
+            torch.zeros(16385, 1, 1, 16, dtype=torch.uint8),
+            torch.zeros(16385, 1, 1, dtype=torch.uint8),
+            "up to 16384 experts",
+        ),
         (torch.zeros(6, 2, 16, dtype=torch.uint8), torch.zeros(6, 2, dtype=torch.uint8), "expected U8 of shape"),
         (torch.zeros(3, 6, 2, 16), torch.zeros(3, 6, 2, dtype=torch.uint8), "expected U8 of shape"),
     ],
