@@ -113,8 +113,7 @@ def _piece_converter(tokenizer: dict[str, Any]) -> Callable[[str], bytes]:
     alphabet = byte_level_alphabet()
 
     def convert(piece: str) -> bytes:
-        match = _BYTE_PIECE.fullmatch(piece) if has_byte_pieces else None
-        if match is not None:
+        if has_byte_pieces and piece.startswith("<0x") and (match := _BYTE_PIECE.fullmatch(piece)) is not None:
             return bytes([int(match[1], 16)])
         for step in steps:
             piece = step(piece)

@@ -119,22 +119,50 @@ class Tokenizer:
         content = _read_json(path, "tokenizer.json")
         if content is None:
             content = _convert(path)
-        if not isinstance(content.get("model"), dict):
-            raise ModelLoadError(str(path), "tokenizer.json has no model entry")
         settings = _read_json(path, "tokenizer_config.json") or {}
+        template = _chat_template_file(path)
+        if template is not None:
+            settings = {**settings, "chat_template": template}
+        return cls.from_parts(
+            content, settings, source=str(path), eos_token_ids=_config_eos_ids(path), num_logits=_num_logits(path)
+        )
+
+    @classmethod
+    def from_parts(
+        cls,
+        content: dict[str, Any],
+        settings: dict[str, Any],
+        *,
+        source: str,
+        part: str = "tokenizer.json",
+        eos_token_ids: Iterable[int] = (),
+        num_logits: int = 0,
+    ) -> Tokenizer:
+        """Make a tokenizer of what the files of a model directory say.
+
+        Args:
+            content: of tokenizer.json.
+            settings: of tokenizer_config.json, with the chat template.
+            source: the model directory or file, for errors.
+            part: the part of the source that describes the tokenizer, for errors.
+            eos_token_ids: tokens that end generation, besides the one in the settings.
+            num_logits: the model's own size of its vocabulary; 0 if it is unknown.
+        Raises:
+            ModelLoadError: the tokenizer is damaged, or cannot be used incrementally.
+        """
+        if not isinstance(content.get("model"), dict):
+            raise ModelLoadError(source, f"{part} has no model entry")
         try:
-            eos_token_ids = _eos_ids(path, content, settings)
-            tokenizer = cls(
-                _Description(content, settings, eos_token_ids, _num_logits(path), _chat_template(path, settings))
-            )
+            eos = frozenset((*eos_token_ids, *_named_eos_ids(content, settings)))
+            tokenizer = cls(_Description(content, settings, eos, num_logits, _chat_template(settings)))
             tokenizer._load()
             tokenizer.chat.prepare()
         except UnsupportedTokenizerError as error:
-            raise ModelLoadError(str(path), f"tokenizer.json: {error}") from None
+            raise ModelLoadError(source, f"{part}: {error}") from None
         except (ModelLoadError, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # for damaged files the library raises bare exceptions and panics
-            raise ModelLoadError(str(path), f"tokenizer.json cannot be used: {error}") from error
+            raise ModelLoadError(source, f"{part} cannot be used: {error}") from error
         return tokenizer
 
     # -- encoding
@@ -252,11 +280,13 @@ class Tokenizer:
         content, settings = self._description.content, self._description.settings
         content = {**content, "truncation": None, "padding": None}
         content["added_tokens"] = _all_added_tokens(content, settings)
-        self._start_json = json.dumps(content, ensure_ascii=False)
-        self._continuation_json = json.dumps(without_dummy_space(content), ensure_ascii=False)
-        self._has_dummy_space = self._start_json != self._continuation_json  # megabytes, so compared once
+        continued = without_dummy_space(content)
+        self._has_dummy_space = any(continued[step] != content.get(step) for step in ("normalizer", "pre_tokenizer"))
+        self._start_json = self._continuation_json = json.dumps(content, ensure_ascii=False)  # megabytes
+        if self._has_dummy_space:
+            self._continuation_json = json.dumps(continued, ensure_ascii=False)
         encoder = self._encoder(True, False)
-        self.vocab_size = max(encoder.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+        self.vocab_size = max((*_model_ids(content["model"]), *encoder.get_added_tokens_decoder()), default=-1) + 1
         self.num_ids = max(self.vocab_size, self._description.num_logits)
         self.special_token_ids = frozenset(entry["id"] for entry in content["added_tokens"] if entry["special"])
         control = {entry["id"]: entry["content"] for entry in content["added_tokens"] if entry["special"]}
@@ -389,6 +419,12 @@ def _named_tokens(settings: dict[str, Any]) -> list[object]:
     return named
 
 
+def _model_ids(model: dict[str, Any]) -> Iterable[int]:
+    """The ids of the tokens of a model in tokenizer.json, without added ones."""
+    vocab = model.get("vocab") or {}
+    return vocab.values() if isinstance(vocab, dict) else range(len(vocab))
+
+
 def _all_added_tokens(content: dict[str, Any], settings: dict[str, Any]) -> list[dict[str, Any]]:
     """Added tokens of tokenizer.json and tokenizer_config.json."""
     added = {entry["content"]: dict(entry) for entry in content.get("added_tokens") or ()}
@@ -408,20 +444,26 @@ def _all_added_tokens(content: dict[str, Any], settings: dict[str, Any]) -> list
     return sorted(added.values(), key=lambda entry: int(entry["id"]))
 
 
-def _eos_ids(path: Path, content: dict[str, Any], settings: dict[str, Any]) -> frozenset[int]:
-    """End tokens named in any of the checkpoint's files."""
+def _config_eos_ids(path: Path) -> set[int]:
+    """End tokens named in the checkpoint's generation_config.json and config.json."""
     found: set[int] = set()
     for name in ("generation_config.json", "config.json"):
         for part in _configs(path, name):
             value = part.get("eos_token_id")
             found.update(i for i in (value if isinstance(value, list) else [value]) if type(i) is int and i >= 0)
+    return found
+
+
+def _named_eos_ids(content: dict[str, Any], settings: dict[str, Any]) -> set[int]:
+    """The end token that tokenizer_config.json names."""
+    found: set[int] = set()
     eos = _token_name(settings.get("eos_token"))
     if eos is not None:
         found.update(entry["id"] for entry in _all_added_tokens(content, settings) if entry["content"] == eos)
         vocab = content["model"].get("vocab")
         if isinstance(vocab, dict) and eos in vocab:
             found.add(vocab[eos])
-    return frozenset(found)
+    return found
 
 
 def _num_logits(path: Path) -> int:
@@ -436,14 +478,19 @@ def _configs(path: Path, name: str) -> list[dict[str, Any]]:
     return [part for part in (config, config.get("text_config")) if isinstance(part, dict)]
 
 
-def _chat_template(path: Path, settings: dict[str, Any]) -> str | None:
-    """The default chat template: chat_template.jinja, or the entry in tokenizer_config.json."""
+def _chat_template_file(path: Path) -> str | None:
+    """The chat template in chat_template.jinja, which counts more than the entry in tokenizer_config.json."""
     source = path / "chat_template.jinja"
     try:
         if source.is_file():
             return source.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise ModelLoadError(str(path), f"chat_template.jinja cannot be read: {error}") from None
+    return None
+
+
+def _chat_template(settings: dict[str, Any]) -> str | None:
+    """The default chat template in tokenizer_config.json."""
     template = settings.get("chat_template")
     if isinstance(template, list):  # several, by name
         named = {entry.get("name"): entry.get("template") for entry in template if isinstance(entry, dict)}

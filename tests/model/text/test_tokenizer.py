@@ -419,3 +419,27 @@ def test_other_threads_run_while_a_long_text_is_encoded(monkeypatch: pytest.Monk
     monkeypatch.setattr(BYTE_LEVEL, "_encoder", lambda *_: Encoder())
     assert BYTE_LEVEL.decode(BYTE_LEVEL.encode("word " * 1000, is_start=True)) == "word " * 1000
     assert calls == ["batch"]
+
+
+def test_a_tokenizer_is_made_of_its_parts(tmp_path: Path) -> None:
+    expected = Tokenizer.from_pretrained(
+        write_tokenizer_kind(tmp_path, "metaspace_always", chat_template="{{ messages }}")
+    )
+    content, settings = (
+        json.loads((tmp_path / name).read_text()) for name in ("tokenizer.json", "tokenizer_config.json")
+    )
+    found = Tokenizer.from_parts(content, settings, source="x", eos_token_ids=[3], num_logits=expected.vocab_size + 5)
+    assert found.difference(expected) is None
+    assert found.eos_token_ids == expected.eos_token_ids | {3}
+    assert found.num_ids == expected.num_ids + 5 == expected.vocab_size + 5
+    assert found.has_dummy_space is True
+    assert found.chat.template == expected.chat.template == "{{ messages }}"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [({}, "keys has no model entry"), ({"model": {"type": "BPE", "vocab": 5}}, "keys cannot be used")],
+)
+def test_damaged_parts_are_named(content: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ModelLoadError, match=f"'x.bin': {problem}"):
+        Tokenizer.from_parts(content, {}, source="x.bin", part="keys")
