@@ -110,7 +110,7 @@ LEVELS: dict[str, list[str]] = {
         "new_runner",
     ],
     "rtlang.model.loading": [
-        "checkpoint_files gguf published",
+        "checkpoint_files gguf gguf_tokenizer published",
         "model_names stored_tensors",
         "quantized",
         "hub model_config safetensors_weights",

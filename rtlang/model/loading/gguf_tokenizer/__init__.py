@@ -1,0 +1,1 @@
+"""The tokenizers that GGUF files describe, as the content of tokenizer.json."""
