@@ -113,6 +113,7 @@ def triton_backend() -> Backend:
     """Return the GPU backend; imports triton."""
     from rtlang_kernels.triton.attention import paged_attention
     from rtlang_kernels.triton.layers import kv_cache, layer_ops
+    from rtlang_kernels.triton.linear import low_bit_linear
     from rtlang_kernels.triton.sampling import logits, sampler
 
     return Backend(
@@ -129,6 +130,7 @@ def triton_backend() -> Backend:
         logits.logprobs,
         logits.apply_token_mask,
         logits.apply_penalties,
+        low_bit_linear=low_bit_linear.LowBitLinear,
     )
 
 

@@ -13,7 +13,7 @@ from functools import cache
 
 import torch
 
-SM_80, SM_90, GFX942 = "sm_80", "sm_90", "gfx942"
+SM_80, SM_90, SM_100, GFX942 = "sm_80", "sm_90", "sm_100", "gfx942"  # sm_100 has the tiles of sm_90
 LINES = (16, 64, 128)  # largest number of query lines of an item, by rectangle class
 LARGEST_GROUP = LINES[-1]  # query heads per KV head: the heads of one token must fit in one tile
 

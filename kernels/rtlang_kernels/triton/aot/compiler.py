@@ -16,15 +16,18 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from rtlang_kernels.planning.tile_sizes import GFX942, SM_80, SM_90
-from rtlang_kernels.triton.aot.table import CompiledVariant
+from rtlang_kernels.planning.tile_sizes import GFX942, SM_80, SM_90, SM_100
+from rtlang_kernels.triton.aot.variant import CompiledVariant
 
 TARGETS = {
     SM_80: GPUTarget("cuda", 80, 32),
     SM_90: GPUTarget("cuda", 90, 32),
+    SM_100: GPUTarget("cuda", 100, 32),
     GFX942: GPUTarget("hip", "gfx942", 64),
 }
-SHARED_LIMIT = {SM_80: 163 << 10, SM_90: 227 << 10, GFX942: 64 << 10}  # bytes per program
+SHARED_LIMIT = {SM_80: 163 << 10, SM_90: 227 << 10, SM_100: 227 << 10, GFX942: 64 << 10}  # bytes per program
+
+SIZES = ("num_outputs", "num_inputs")  # of layers, multiples of 16 besides pointers and strides
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,9 @@ def compile_variant(variant: CompiledVariant, arch: str) -> CompileReport:
     names = variant.kernel.arg_names
     unknown = set(variant.types) ^ (set(names) - set(variant.constants))
     assert not unknown, f"{variant.name}: {sorted(unknown)}"
-    aligned = [name for name in names if variant.types.get(name, "").startswith("*") or "stride" in name]
+    aligned = [
+        name for name in names if variant.types.get(name, "").startswith("*") or "stride" in name or name in SIZES
+    ]
     source = ASTSource(
         fn=variant.kernel,
         signature={name: variant.types.get(name, "constexpr") for name in names},
@@ -71,7 +76,7 @@ def compile_variant(variant: CompiledVariant, arch: str) -> CompileReport:
         usage = _cubin_usage(built.asm["cubin"])
         registers, spill = _number(r"REG:(\d+)", usage), _number(r"STACK:(\d+)", usage)
         ptx = built.asm["ptx"]
-        counts = {"wgmma": "wgmma.mma_async", "mma": "mma.sync", "cp.async": "cp.async.cg"}
+        counts = {"wgmma": "wgmma.mma_async", "tcgen05": "tcgen05.mma", "mma": "mma.sync", "cp.async": "cp.async.cg"}
         flushed = len(re.findall(variant.flush_pattern, ptx)) if variant.flush_pattern else 0
         matrix = " ".join(f"{label} {ptx.count(word)}" for label, word in counts.items() if word in ptx)
     fits = flushed == 0 and spill == 0 and shared <= SHARED_LIMIT[arch]

@@ -8,10 +8,18 @@ with and without its optional parts, with a large vocabulary and with one of a s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
-from rtlang_kernels.planning.tile_sizes import LINES, attention_tile, float32_precision, power_of_two, split_dim
+from rtlang_kernels.planning.tile_sizes import (
+    LINES,
+    SM_100,
+    attention_tile,
+    float32_precision,
+    power_of_two,
+    split_dim,
+)
+from rtlang_kernels.triton.aot.linear_table import linear_variants
+from rtlang_kernels.triton.aot.variant import ANY_FLUSH, ARITHMETIC_FLUSH, CompiledVariant
 from rtlang_kernels.triton.attention import merge_kernel, rectangle_kernel
 from rtlang_kernels.triton.attention.paged_attention import MERGE_FEW, MERGE_MANY, merge_block
 from rtlang_kernels.triton.grammar import automaton_kernel
@@ -24,27 +32,6 @@ from rtlang_kernels.triton.sampling.sampler import CAPACITY, CHUNK, FILTER_CHUNK
 
 ITEM_BYTES = {"bf16": 2, "fp16": 2, "fp32": 4}
 VOCAB_SIZE = 128_256
-
-
-@dataclass(frozen=True)
-class CompiledVariant:
-    """One kernel with all that determines its code. `types` has the types of its other arguments; those with a star are pointers.
-
-    Attributes:
-        flush_pattern: NVIDIA instructions that must not occur, since they would flush subnormal numbers to zero.
-    """
-
-    name: str
-    kernel: Any
-    types: dict[str, str]
-    constants: dict[str, Any]
-    options: dict[str, Any] = field(default_factory=dict)
-    flush_pattern: str | None = None
-
-
-# Exact noise and weights need every bit; the conversion of float8 passes through subnormal numbers.
-ANY_FLUSH = r"\.ftz"
-ARITHMETIC_FLUSH = r"\b(?:mul|add|sub|min|max|cvt)\.[a-z0-9.]*ftz"
 
 
 def attention_variants(arch: str) -> Iterator[CompiledVariant]:
@@ -374,5 +361,7 @@ def automaton_variants() -> Iterator[CompiledVariant]:
 
 
 def variants(arch: str) -> list[CompiledVariant]:
-    """The table for one target."""
-    return [*attention_variants(arch), *other_variants(), *automaton_variants()]
+    """The table for one target. For sm_100, these are linear layers only, which have matrix instructions of their own there."""
+    if arch == SM_100:
+        return [*linear_variants(arch)]
+    return [*attention_variants(arch), *other_variants(), *automaton_variants(), *linear_variants(arch)]
