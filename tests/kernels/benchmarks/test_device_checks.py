@@ -8,7 +8,7 @@ import torch
 pytest.importorskip("triton")  # not available on every platform
 
 from rtlang_kernels import ops
-from rtlang_kernels_bench import device_checks
+from rtlang_kernels_bench import device_checks, device_linear
 from rtlang_kernels_bench.device_checks import Attention, Rows
 from rtlang_kernels_bench.output import Output
 from tests.support.kernels.gpu import DEVICE
@@ -48,12 +48,14 @@ def test_attention_is_checked_with_every_feature(case: Attention, monkeypatch: p
 def test_all_other_checks_pass_and_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_checks, "ATTENTION", ())
     monkeypatch.setattr(device_checks, "VOCAB_SIZE", 700)
-    monkeypatch.setitem(device_checks.TOLERANCE, torch.bfloat16, 1e-2)  # the interpreter cuts bfloat16 off
+    monkeypatch.setattr(device_linear, "FORMATS", {"q4_k": device_linear.FORMATS["q4_k"]})
+    monkeypatch.setattr(device_linear, "CHECKED_SIZE", (24, 256))
+    monkeypatch.setattr(device_linear, "CHECKED_ROWS", (1, 17))
     said: list[str] = []
     with Output(echo=said.append) as output:
         device_checks.run_checks(output, DEVICE)
     assert said == [line for line in said if line.startswith("check ")]
-    assert len(said) == 13
+    assert len(said) == 17
     assert output.num_failed == 0
 
 
