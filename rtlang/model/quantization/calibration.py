@@ -18,9 +18,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rtlang.model.decoders.transformers_loading import load_model
+from rtlang.model.decoders.low_bit_loading import load_weights
+from rtlang.model.layers.weight_source import CheckpointWeights
 from rtlang.model.loading.published import quiet, read_config
-from rtlang.model.loading.safetensors_weights import SafetensorsWeights
 from rtlang.model.quantization.rounding import Rounding, rounded
 from rtlang_kernels.reference.low_bit import exact_weight
 
@@ -63,17 +63,18 @@ class InputStatistics:
 
 
 def measured_inputs(
-    directory: Path, token_ids: Sequence[int], dtype: torch.dtype, weights: SafetensorsWeights | None = None
+    directory: Path, weights: CheckpointWeights, token_ids: Sequence[int], dtype: torch.dtype
 ) -> dict[str, InputStatistics]:
-    """The inputs of all linear layers of a checkpoint over a text, by the names of their weights.
+    """The inputs of all linear layers of a checkpoint, with its weights as floats, over a text, by the names of the weights.
 
-    Args:
-        weights: of a quantized checkpoint.
     Raises:
         ModelLoadError: transformers cannot load the model.
     """
     with quiet():
-        model = load_model(directory, read_config(directory), dtype, None, weights).eval()
+        loaded = load_weights(
+            directory, weights, read_config(directory), dtype, None, lambda fraction: None, keeps_codes=False
+        )
+    model = loaded.eval()
     found: dict[str, InputStatistics] = {}
 
     def watch(name: str) -> Callable[[Any, tuple[Any, ...]], None]:

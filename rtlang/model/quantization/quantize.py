@@ -98,8 +98,7 @@ def quantized_checkpoint(
     inputs: dict[str, InputStatistics] = {}
     if calibration is not None:
         token_ids = _tokens(tokenizer, calibration, "calibration", MAX_CALIBRATION_TOKENS)
-        floats = weights if quantization is not None else None
-        inputs = measured_inputs(directory, token_ids, pick_dtype("auto"), floats)
+        inputs = measured_inputs(directory, weights, token_ids, pick_dtype("auto"))
         logger.info("measured the inputs of %d layers over %d tokens", len(inputs), len(token_ids))
     scaling = None
     if inputs and ChannelScaling.covers(model_config.model_type):

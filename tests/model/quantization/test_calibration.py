@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from rtlang.contract.config import EMBEDDED_MODEL
-from rtlang.model.decoders.transformers_loading import load_model
+from rtlang.model.decoders.low_bit_loading import load_weights
 from rtlang.model.loader import model_directory
 from rtlang.model.loading.checkpoint_files import weight_files
 from rtlang.model.loading.published import read_config
@@ -26,7 +26,7 @@ ROUNDING = Rounding(4, 32)
 
 @pytest.fixture(scope="module")
 def inputs() -> dict[str, InputStatistics]:
-    return measured_inputs(DIRECTORY, TOKENS, torch.float32, stored())
+    return measured_inputs(DIRECTORY, stored(), TOKENS, torch.float32)
 
 
 def stored() -> SafetensorsWeights:
@@ -35,7 +35,9 @@ def stored() -> SafetensorsWeights:
 
 
 def stock() -> Any:
-    return load_model(DIRECTORY, read_config(DIRECTORY), torch.float32, None, stored()).eval()
+    config = read_config(DIRECTORY)
+    model: Any = load_weights(DIRECTORY, stored(), config, torch.float32, None, print, keeps_codes=False)
+    return model.eval()
 
 
 def test_statistics_are_those_of_the_inputs(inputs: dict[str, InputStatistics]) -> None:
