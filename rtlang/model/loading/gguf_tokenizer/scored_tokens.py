@@ -8,6 +8,7 @@ one score have an order of their own there. Unigram (`t5`): the tokens with the 
 from __future__ import annotations
 
 import base64
+import itertools
 from typing import Any
 
 from rtlang.model.loading.gguf_tokenizer.token_list import (
@@ -22,7 +23,7 @@ from rtlang.model.loading.gguf_tokenizer.token_list import (
 _CHARSMAP = "tokenizer.ggml.precompiled_charsmap"
 _MARK = "\u2581"
 _PARTS = 64  # the name of a control token has fewer
-_MOST_CUTS = 200_000_000  # characters copied to find the merges; Gemma's 262,144 tokens take 14 million
+_MOST_CUTS = 200_000_000  # the sum of the squares of all lengths; Gemma has 11 million
 _SKIPPED = "#version"  # merges that are strings and start with it are taken for a comment
 _NEVER_MERGED = SPECIAL_TYPES | {TokenType.BYTE}
 """Tokens that text never becomes by merging, as in SentencePiece; llama.cpp does not exclude them."""
@@ -89,31 +90,44 @@ def unigram_tokens(keys: TokenizerKeys, tokens: TokenList, unknown: int | None) 
 
 
 def _merges(keys: TokenizerKeys, tokens: TokenList, scores: list[float]) -> list[str] | list[list[str]]:
-    """Every way to make a token of two, where both can be made themselves, the best tokens first."""
-    names = [
-        name
-        for name, kind in zip(tokens.names, tokens.types, strict=True)
+    """The merge that makes each token, the best tokens first.
+
+    There is one at most: merges inside a token come in the same order in every text, the order they have in the token alone, so its last
+    two parts are always the same. Tokens that greedy merging never makes have none.
+    """
+    score_of = {
+        name: score
+        for name, kind, score in zip(tokens.names, tokens.types, scores, strict=True)
         if kind not in _NEVER_MERGED and " " not in name  # texts have marks instead of spaces
-    ]
-    if sum(len(name) ** 2 for name in names) > _MOST_CUTS:
-        longest = max(map(len, names))
-        raise keys.error(TOKENS, f"has too many long tokens, of up to {longest:,} characters, to find their merges")
-    made = {name: None for name in names if len(name) == 1}
-    for name in sorted(names, key=len):  # so that the order between tokens with one score is always the same
-        for cut in range(len(name) - 1, 0, -1):
-            if name[:cut] in made and name[cut:] in made:
-                made[name] = None
-                break
-    score_of = dict(zip(tokens.names, scores, strict=True))
-    merges = [
-        f"{left} {right}"
-        for name in sorted(made, key=score_of.__getitem__, reverse=True)
-        for cut in range(len(name) - 1, 0, -1)
-        if (left := name[:cut]) in made and (right := name[cut:]) in made
-    ]
+    }
+    if sum(len(name) ** 2 for name in score_of) > _MOST_CUTS:
+        longest = max(map(len, score_of))
+        problem = f"has too many long tokens, of up to {longest:,} characters, to find their merges"
+        raise keys.error(TOKENS, f"{problem}: expected a sum of squares of at most {_MOST_CUTS:,}")
+    ordered = sorted(score_of, key=score_of.__getitem__, reverse=True)
+    ranks = {name: rank for rank, name in enumerate(ordered)}
+    merges = [f"{pair[0]} {pair[1]}" for name in ordered if (pair := _last_parts(name, ranks)) is not None]
     if any(merge.startswith(_SKIPPED) for merge in merges):
         return [merge.split(" ") for merge in merges]
     return merges  # as strings, which are read faster
+
+
+def _last_parts(name: str, ranks: dict[str, int]) -> list[str] | None:
+    """The two parts of a token that greedy merging leaves before it makes the token."""
+    parts, none, rank_of = list(name), len(ranks), ranks.get
+    found = [rank_of(left + right, none) for left, right in itertools.pairwise(parts)] if len(parts) > 2 else []
+    while len(found) > 1:
+        best = min(found)
+        if best == none:
+            return None
+        at = found.index(best)
+        parts[at : at + 2] = [parts[at] + parts[at + 1]]
+        del found[at]
+        if at:
+            found[at - 1] = rank_of(parts[at - 1] + parts[at], none)
+        if at < len(found):
+            found[at] = rank_of(parts[at] + parts[at + 1], none)
+    return parts if len(parts) == 2 and parts[0] in ranks and parts[1] in ranks else None
 
 
 def _charsmap(keys: TokenizerKeys) -> list[dict[str, Any]]:
