@@ -84,7 +84,16 @@ BACKENDS = ("reference", "cpu")
 @cache
 def cpu_backend() -> Backend:
     """Return the CPU backend; imports numba."""
-    from rtlang_kernels.cpu import attention, fused_step, layer_ops, linear, linear_tuning, low_bit_linear, sampling
+    from rtlang_kernels.cpu import (
+        attention,
+        float8_linear,
+        fused_step,
+        layer_ops,
+        linear,
+        linear_tuning,
+        low_bit_linear,
+        sampling,
+    )
 
     return Backend(
         "cpu",
@@ -101,7 +110,7 @@ def cpu_backend() -> Backend:
         reference_sampling.apply_token_mask,
         reference_sampling.apply_penalties,
         linear.PackedLinear.pack,
-        low_bit_linear=low_bit_linear.low_bit_linear,
+        low_bit_linear=float8_linear.low_bit_linear,
         joined_linear=low_bit_linear.joined_linear,
         tune=linear_tuning.tune,
         fused_step=fused_step.CpuFusedStep,

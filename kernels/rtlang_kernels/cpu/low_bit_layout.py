@@ -18,6 +18,7 @@ from torch.nn import functional
 
 from rtlang_kernels.contract.fused_step import BLOCK
 from rtlang_kernels.contract.low_bit import INPUT_GROUP, GroupedRows, LowBitWeight, ScaleType, WeightFormat
+from rtlang_kernels.cpu.codegen.float8_vectors import ORDER
 from rtlang_kernels.cpu.codegen.low_bit_vectors import (
     AVX2,
     LANES,
@@ -43,6 +44,7 @@ _CHUNK_CODES = 1 << 23  # codes that a reader hands out at a time
 _MAX_NARROW = 31  # see `low_bit_vectors`: width of a table whose products AVX2 adds up in 16 bits
 _LARGEST_SHIFTED = 2.0**100  # times MAGIC, a scale is finite
 _MIDDLE = 128  # of unsigned bytes
+_FLOAT8_NAN = 127  # magnitude of a code that is no number
 
 
 class PackedWeight(NamedTuple):
@@ -87,7 +89,7 @@ class LowBitLayout:
         low = 0 if fmt.table is None else min(fmt.table)
         is_wide = fmt.table is not None and max(fmt.table) - low > _MAX_NARROW
         table = translated = None
-        is_signed, zero = products == AVX2 and (fmt.bits == 8 or is_wide), fmt.zero
+        is_signed, zero = products == AVX2 and not fmt.is_float8 and (fmt.bits == 8 or is_wide), fmt.zero
         if fmt.table is not None:
             zero = 0 if is_signed else -low
             operands = torch.tensor([value + zero for value in fmt.table]).to(torch.uint8)
@@ -145,8 +147,11 @@ class LowBitLayout:
             self._pack_codes(rows.codes, codes, place, parts)
             for name, field in self.code.fields.items():
                 self._pack_field(getattr(rows, name), records[place::parts], field)
+            own = row_scales[start : start + len(rows.codes)]
             if rows.row_scales is not None:
-                row_scales[start : start + len(rows.codes)] = rows.row_scales
+                own.copy_(rows.row_scales)
+            if self.fmt.is_float8:  # an output with a weight that is NaN
+                own[(rows.codes & _FLOAT8_NAN == _FLOAT8_NAN).any(1)] = float("nan")
             if self.fmt.scales is ScaleType.BFLOAT16 and rows.scales is not None and rows.scales.numel():
                 largest = max(largest, float(rows.scales.abs().max()))
         return PackedWeight(codes, records, row_scales, largest)
@@ -157,6 +162,8 @@ class LowBitLayout:
             source = self.translated[source.int()]
         if padding := self.num_chunks * INPUT_GROUP - self.num_inputs:
             source = functional.pad(source, (0, padding))
+        if self.fmt.is_float8:
+            source = source.view(len(source), -1, WORD)[:, :, ORDER].flatten(1)
         words = source.contiguous().view(torch.int32).numpy().view(np.uint32)
         blocks = target.view(torch.int32).numpy().view(np.uint32)
         num_blocks = -(-len(words) // LANES)
@@ -185,6 +192,8 @@ class LowBitLayout:
         codes = torch.empty((len(outputs), self.num_chunks * INPUT_GROUP), dtype=torch.uint8)
         target = codes.view(torch.int32).numpy().view(np.uint32)
         _unpack_rows(words, blocks.numpy(), lanes.numpy(), np.array(self.code.planes), target)
+        if self.fmt.is_float8:
+            codes = codes.view(len(codes), self.num_chunks * INPUT_GROUP // WORD, WORD)[:, :, ORDER].flatten(1)
         found = GroupedRows(codes[:, : self.num_inputs].contiguous(), row_scales=packed.row_scales[outputs])
         records = packed.records[blocks]
         for name, field, dtype in self._typed_fields():

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -26,7 +26,6 @@ from rtlang_kernels.cpu.linear import (
     GATE,
     UNMEASURED,
     WORTH_THREADS,
-    PackedLinear,
     Prefetch,
     block_outputs,
     line_end_address,
@@ -37,9 +36,7 @@ from rtlang_kernels.cpu.low_bit_layout import HALVES, LowBitLayout, PackedWeight
 from rtlang_kernels.cpu.threads import run_chunks
 from rtlang_kernels.host.numba_jit import kernel
 from rtlang_kernels.host.processor import Processor, processor
-from rtlang_kernels.reference.low_bit import exact_rows, exact_weight
-
-_BLOCK_CODES = 1 << 22  # of float8 weights, multiplied out at a time
+from rtlang_kernels.reference.low_bit import exact_rows
 
 
 @cache
@@ -149,6 +146,31 @@ class LowBitPart(NamedTuple):
     out_features: int
     is_gated: bool
 
+    @classmethod
+    def of(
+        cls, weights: Sequence[LowBitWeight], bias: Tensor | None, is_gated: bool, machine: Processor | None
+    ) -> LowBitPart:
+        """Pack weights, see `LowBitLinear.pack`."""
+        weight = weights[0] if len(weights) == 1 else StackedWeight(weights)
+        num_outputs, num_inputs = weight.shape
+        layout = LowBitLayout.of(weight.format, num_inputs, machine or processor())
+        packed = layout.pack(weight, is_gated=is_gated)
+        bias = torch.zeros(num_outputs) if bias is None else bias.float()
+        lines = [block_outputs(values, is_gated=is_gated).view(-1, BLOCK) for values in (bias, packed.row_scales)]
+        constants, code = torch.stack(lines, 1).contiguous(), layout.code_for(packed.largest_scale)
+        results = num_outputs // 2 if is_gated else num_outputs
+        return cls(layout, code, packed, constants, weight.input_order, results, is_gated)
+
+
+class Product(Protocol):
+    """What multiplies the inputs of a layer; see `LowBitLinear`."""
+
+    def is_worth_threads(self, num_rows: int) -> bool:
+        """Whether several threads are faster than one."""
+
+    def multiply(self, x: Tensor, residual: Tensor | None, prefetch: Prefetch) -> Tensor:
+        """The results, with a prefetch."""
+
 
 class _Work(NamedTuple):
     """What a call needs to know of a part; addresses that are zero belong to what there is not.
@@ -206,17 +228,7 @@ class LowBitProduct:
     def multiply(self, x: Tensor, residual: Tensor | None, prefetch: Prefetch) -> Tensor:
         """See `LowBitLinear.__call__`."""
         num_rows = len(x)
-        if x.shape[1:] != (self.in_features,) or x.dtype != self.dtype:
-            raise ValueError(f"x = {x.dtype} {list(x.shape)}: expected {self.dtype} [any, {self.in_features}]")
-        shape = num_rows, self.out_features
-        if residual is None:
-            out = x.new_empty(shape)
-        elif residual.shape == shape and residual.dtype == x.dtype and residual.is_contiguous() and not self._is_gated:
-            out = residual
-        else:
-            raise ValueError(
-                f"residual = {residual.dtype} {list(residual.shape)}: expected contiguous {x.dtype} {list(shape)}"
-            )
+        out = result_of(x, residual, self.in_features, self.out_features, self.dtype, is_gated=self._is_gated)
         if num_rows == 0:
             return out
         cut, item = tiling(num_rows, self.max_rows), x.itemsize
@@ -265,6 +277,24 @@ class LowBitProduct:
         else:
             run_chunks(_run_share, [(calls, thread, num_threads) for thread in range(num_threads)])
         return out
+
+
+def result_of(
+    x: Tensor, residual: Tensor | None, in_features: int, out_features: int, dtype: torch.dtype, *, is_gated: bool
+) -> Tensor:
+    """Memory for the results of x: `residual`, or new.
+
+    Raises:
+        ValueError: x or residual has another shape, dtype or layout.
+    """
+    if x.shape[1:] != (in_features,) or x.dtype != dtype:
+        raise ValueError(f"x = {x.dtype} {list(x.shape)}: expected {dtype} [any, {in_features}]")
+    shape = len(x), out_features
+    if residual is None:
+        return x.new_empty(shape)
+    if residual.shape == shape and residual.dtype == dtype and residual.is_contiguous() and not is_gated:
+        return residual
+    raise ValueError(f"residual = {residual.dtype} {list(residual.shape)}: expected contiguous {dtype} {list(shape)}")
 
 
 def _run_share(
@@ -316,7 +346,7 @@ class LowBitLinear:
         self.part, self.dtype = part, dtype
         self.in_features, self.out_features = part.layout.num_inputs, part.out_features
         self.prefetch = UNMEASURED
-        self._product = LowBitProduct((part,), dtype)
+        self._product: Product = LowBitProduct((part,), dtype)
 
     @classmethod
     def pack(
@@ -338,15 +368,7 @@ class LowBitLinear:
         Raises:
             ValueError: the weights differ in format, inputs or order of inputs.
         """
-        weight = weights[0] if len(weights) == 1 else StackedWeight(weights)
-        num_outputs, num_inputs = weight.shape
-        layout = LowBitLayout.of(weight.format, num_inputs, machine or processor())
-        packed = layout.pack(weight, is_gated=is_gated)
-        bias = torch.zeros(num_outputs) if bias is None else bias.float()
-        lines = [block_outputs(values, is_gated=is_gated).view(-1, BLOCK) for values in (bias, packed.row_scales)]
-        constants, code = torch.stack(lines, 1).contiguous(), layout.code_for(packed.largest_scale)
-        results = num_outputs // 2 if is_gated else num_outputs
-        return cls(LowBitPart(layout, code, packed, constants, weight.input_order, results, is_gated), dtype)
+        return cls(LowBitPart.of(weights, bias, is_gated, machine), dtype)
 
     @property
     def code(self) -> LowBitCode:
@@ -399,7 +421,7 @@ class LowBitLinear:
         found = exact_rows(layout.fmt, layout.rows_of(self.part.packed, indices))
         if order is not None:
             found = torch.empty_like(found).index_copy_(1, order, found)
-        return _rounded(found, self.dtype)
+        return rounded(found, self.dtype)
 
 
 class JoinedLowBitLinear:
@@ -434,7 +456,7 @@ class JoinedLowBitLinear:
         return found
 
 
-def _rounded(exact: Tensor, dtype: torch.dtype) -> Tensor:
+def rounded(exact: Tensor, dtype: torch.dtype) -> Tensor:
     """Round float64 to the nearest numbers of `dtype`, at once: through float32, halves of bfloat16 would be rounded twice."""
     found = exact.float()
     if dtype == torch.float32:
@@ -447,24 +469,10 @@ def _rounded(exact: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.where(is_even & (error != 0) & found.isfinite(), odd, found).to(dtype)
 
 
-def low_bit_linear(
-    weights: Sequence[LowBitWeight], bias: Tensor | None, is_gated: bool, dtype: torch.dtype
-) -> LinearLayer:
-    """A layer over weights of one format, see `LowBitLinear.pack`. Float8 weights are multiplied out."""
-    if not weights[0].format.is_float8:
-        return LowBitLinear.pack(weights, bias, is_gated, dtype)
-    weight = weights[0] if len(weights) == 1 else StackedWeight(weights)
-    num_outputs, num_inputs = weight.shape
-    floats, step = torch.empty((num_outputs, num_inputs), dtype=dtype), max(1, _BLOCK_CODES // num_inputs)
-    for first in range(0, num_outputs, step):
-        last = min(first + step, num_outputs)
-        floats[first:last] = _rounded(exact_weight(weight, first, last), dtype)
-    return PackedLinear.pack(floats, bias, is_gated)
-
-
 def joined_linear(layers: Sequence[LinearLayer]) -> LinearLayer | None:
-    """Some layers of the same inputs, not gated, as one whose outputs follow one another; None if not all of them have few bits."""
-    parts = [layer for layer in layers if isinstance(layer, LowBitLinear) and not layer.part.is_gated]
+    """Some layers of the same inputs, not gated, as one whose outputs follow one another; None if one is of another
+    kind."""
+    parts = [layer for layer in layers if type(layer) is LowBitLinear and not layer.part.is_gated]
     return JoinedLowBitLinear(parts) if parts and len(parts) == len(layers) else None
 
 

@@ -156,7 +156,7 @@ class LowBitCode(NamedTuple):
         return min(INPUT_GROUP // WORD // self.halves, _MAX_PAIR // (2 * largest * _MAX_INPUT))
 
 
-class _Part:
+class BlockPart:
     """Emits code for `width` outputs of a block, from lane `first` on."""
 
     def __init__(self, builder: Any, code: LowBitCode, first: int, table: Any) -> None:
@@ -276,7 +276,11 @@ class _Part:
 
     def repeat(self, kind: Any, address: Any, start: int) -> Any:
         """Emit the load of one value for all lanes."""
-        return splat(self.builder, load(self.builder, kind, address, start), self.code.width)
+        return self.repeated_value(load(self.builder, kind, address, start))
+
+    def repeated_value(self, value: Any) -> Any:
+        """Emit a vector of one value."""
+        return splat(self.builder, value, self.code.width)
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
@@ -337,7 +341,7 @@ def low_bit_tile(
         table: Any,
         sums: Any,
     ) -> None:
-        def add_chunk(part: _Part, totals: list[Any], record: Any, index: Any, inside: Any) -> None:
+        def add_chunk(part: BlockPart, totals: list[Any], record: Any, index: Any, inside: Any) -> None:
             """Add chunk `index` of the inputs, chunk `inside` of the record."""
             here, row_bytes = at(builder, codes, (index, code.chunk_bytes)), num_rows * 4
             if part.first == 0:
@@ -383,7 +387,7 @@ def low_bit_tile(
                     builder.store(result, total)
 
         for first in range(0, LANES, code.width):
-            part = _Part(builder, code, first, table)
+            part = BlockPart(builder, code, first, table)
             totals = [cgutils.alloca_once(builder, part.floats) for _ in range(num_rows)]
             for total in totals:
                 builder.store(constant(0.0, code.width), total)
