@@ -425,7 +425,10 @@ def check(settings: dict[str, Any]) -> None:
             dtype = str(loader.pick_dtype(config.dtype, config.device)).removeprefix("torch.")
             threads = config.num_threads or this_machine().num_cores
             pages = runtime.stats()
-            typer.echo(f"device      {config.device}, {dtype}, {threads} threads, {pages['num_pages']} KV pages")
+            held = f"{pages['num_pages']} KV pages of {config.page_size} tokens"
+            if config.kv_dtype != "auto":
+                held += f" in {config.kv_dtype}"
+            typer.echo(f"device      {config.device}, {dtype}, {threads} threads, {held}")
             if pages["num_draft_model_pages"]:
                 typer.echo(f"drafts      {config.draft_model}, {pages['num_draft_model_pages']} KV pages")
             result = rtlang.program(_check_program).run(runtime=runtime)

@@ -214,7 +214,7 @@ def test_a_program_runs_on_the_first_server_that_answers(folder: Path, others: i
 
 
 def test_check_lists_what_is_there_and_generates_a_valid_value(folder: Path) -> None:
-    code, output, errors = invoke(folder, "check")
+    code, output, errors = invoke(folder, "check", "--kv-dtype", "int8")
     assert code == 0, errors
     for fact in (
         "torch",
@@ -222,6 +222,7 @@ def test_check_lists_what_is_there_and_generates_a_valid_value(folder: Path) -> 
         "grammars    native code compiled",
         str(folder / "model"),
         "1 threads",
+        "KV pages of 16 tokens in int8",
         "kernels     linear layers, ",
         "all checks passed",
     ):

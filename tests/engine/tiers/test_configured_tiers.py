@@ -30,9 +30,10 @@ def test_tiers_are_bound_to_model_number_format_and_pages(tmp_path: Path) -> Non
     others = [
         CacheTiers.of(RuntimeConfig(cache_dir=str(tmp_path), dtype="float32"), FakeRunner(4)),
         CacheTiers.of(RuntimeConfig(cache_dir=str(tmp_path), weights="dummy"), FakeRunner(4)),
+        CacheTiers.of(RuntimeConfig(cache_dir=str(tmp_path), kv_dtype="int8"), FakeRunner(4)),
         CacheTiers.of(RuntimeConfig(cache_dir=str(tmp_path)), wider),
     ]
-    assert len({each.root_digest for each in (made, *others)}) == 4
+    assert len({each.root_digest for each in (made, *others)}) == 5
     assert CacheTiers.of(RuntimeConfig(cache_dir=str(tmp_path)), FakeRunner(4)).root_digest == made.root_digest
     assert not (tmp_path / "new").exists()
 
