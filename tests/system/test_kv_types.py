@@ -22,7 +22,7 @@ INT8: dict[str, Any] = {"kv_dtype": "int8"}
 
 @pytest.fixture(scope="module")
 def asked() -> list[Asked]:
-    return requests(14, 5)
+    return requests(10, 5)
 
 
 @pytest.fixture(scope="module")
@@ -34,9 +34,9 @@ def alone(asked: list[Asked]) -> list[Answer]:
 @pytest.mark.parametrize(
     ("settings", "at_once"),
     [
-        pytest.param({"num_threads": 2}, 14, id="together-two-threads"),
+        pytest.param({"num_threads": 2}, 10, id="together-two-threads"),
         pytest.param({"max_step_tokens": 13, "max_shared_step_tokens": 13, "speculation": "on"}, 5, id="in-chunks"),
-        pytest.param({"num_pages": 40, "max_running": 14}, 14, id="preempted"),
+        pytest.param({"num_pages": 30, "max_running": 10}, 10, id="preempted"),
     ],
 )
 def test_a_request_has_one_text(

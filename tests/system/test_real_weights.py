@@ -86,10 +86,11 @@ def stock_logits(path: Path, dtype: torch.dtype) -> tuple[torch.Tensor, ...]:
         )
 
 
-def logits_of(decoder: Any, sequence: list[int]) -> torch.Tensor:
+def logits_of(decoder: Any, sequence: list[int], kv_dtype: torch.dtype | None = None) -> torch.Tensor:
     """Logits [len(sequence), vocab_size] of a text in one step."""
     num_pages = -(-len(sequence) // PAGE_SIZE)
-    runner = StepRunner(decoder, PagedKV(decoder.geometries, num_pages, PAGE_SIZE, decoder.dtype))
+    kv = PagedKV(decoder.geometries, num_pages, PAGE_SIZE, decoder.dtype, kv_dtype=kv_dtype)
+    runner = StepRunner(decoder, kv)
     row = next_row(TrackedSequence(sequence), len(sequence), Pages(num_pages), PAGE_SIZE)
     return all_logits(runner, [row])[0]
 
@@ -125,6 +126,17 @@ def test_bfloat16_is_as_near_to_float32_as_transformers_is(decoder: str) -> None
     print(f"{decoder}: {float(ours.mean()):.5f}, transformers {float(theirs.mean()):.5f} over {len(ours)} tokens")
     assert 1e-5 < float(theirs.mean()) < 0.02
     assert float(ours.mean()) <= 1.1 * float(theirs.mean())
+
+
+def test_int8_pages_cost_about_as_much_as_bfloat16() -> None:
+    """The divergence of float32 with pages of int8, whose own rounding is all of it."""
+    path = real_model("smollm2")
+    made = load_model(RuntimeConfig(model=str(path), dtype="float32", decoder="native", max_model_len=256))[0]
+    texts = [prompt + answer for prompt, answer in zip(prompts(path), answers(path, "native"), strict=True)]
+    pairs = zip(stock_logits(path, torch.float32), texts, strict=True)
+    found = torch.cat([divergence(each, logits_of(made, text, torch.int8)) for each, text in pairs])
+    print(f"int8 pages: {float(found.mean()):.5f} over {len(found)} tokens")
+    assert 1e-6 < float(found.mean()) < 0.003
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
