@@ -79,9 +79,8 @@ def load_model(
     if group is not None and group.is_first and accelerator is None:
         needed *= group.size  # in the same memory
     if group is not None and accelerator is None and not is_native and not are_mapped(files, dtype):
-        needed += _weight_bytes(
-            config, directory, model_config, weights
-        )  # ranks load the whole model, one after another
+        # ranks load the whole model, one after another
+        needed += transformers_bytes(directory, dtype) if weights is None else _float_bytes(weights, dtype)
     free = system_resources.free_bytes() if accelerator is None else accelerator.free_bytes()
     if needed > free:
         raise ModelLoadError(str(directory), _shortage(needed, free))
@@ -107,7 +106,6 @@ def load_model(
                 progress,
                 device,
                 files=files,
-                quantizes_inputs=model_config.quantizes_inputs,
             )
         )
         decoder = NativeDecoder.load(model_config, source, dtype, group)
@@ -200,11 +198,20 @@ def _weight_bytes(
         needed = native_bytes(part_of(model_config, num_ranks), dtype)
         if weights is None or model_config.quantization is None:
             return needed
-        held = held_bytes(weights, dtype, quantizes_inputs=model_config.quantizes_inputs)
-        return int(needed * min(1.0, held / native_bytes(model_config, dtype)))
+        return int(needed * min(1.0, held_bytes(weights, dtype) / native_bytes(model_config, dtype)))
+    held: int | None = None
+    if weights is not None and num_ranks == 1:  # ranks multiply codes out
+        is_quantized = model_config.quantization is not None
+        held = held_bytes(weights, dtype) if is_quantized else _float_bytes(weights, dtype)
+    if held is not None and not model_config.is_multimodal:
+        return held
     # Files of a multimodal model hold more than its text half.
-    if weights is None or num_ranks > 1 or model_config.is_multimodal:
-        return transformers_bytes(directory, dtype, num_ranks)
+    whole = transformers_bytes(directory, dtype, num_ranks)
+    return whole if held is None else min(whole, held)
+
+
+def _float_bytes(weights: CheckpointWeights, dtype: torch.dtype) -> int:
+    """Bytes of all weights of a checkpoint as floats."""
     return sum(math.prod(weights.shape(name)) for name in weights.names()) * dtype.itemsize
 
 

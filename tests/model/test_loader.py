@@ -236,13 +236,16 @@ def test_the_bytes_needed_and_free_are_said_before_loading(
     assert "loaded" in caplog.messages[-1]
 
 
+@pytest.mark.parametrize("decoder", ["native", "transformers"])
 @pytest.mark.parametrize("scheme", ["int4", "fp8", "gptq", "nf4"])
-def test_the_bytes_needed_are_those_of_the_codes(scheme: str, tmp_path: Path) -> None:
+def test_the_bytes_needed_are_those_of_the_codes(scheme: str, decoder: str, tmp_path: Path) -> None:
     path, twin = quantized_pair(tmp_path, scheme)
     stored = sum(tensor.nbytes for tensor in load_file(path / "model.safetensors").values())
-    whole = weight_bytes(RuntimeConfig(model=str(twin), dtype="float32"))
+    whole = weight_bytes(RuntimeConfig(model=str(twin), dtype="float32", decoder=decoder))
     expected = whole if scheme == "nf4" else stored
-    assert weight_bytes(RuntimeConfig(model=str(path), dtype="float32")) == pytest.approx(expected, rel=0.01)
+    assert weight_bytes(RuntimeConfig(model=str(path), dtype="float32", decoder=decoder)) == pytest.approx(
+        expected, rel=0.01
+    )
 
 
 @pytest.mark.parametrize("decoder", ["native", "transformers"])

@@ -17,11 +17,10 @@ from rtlang.contract.errors import ModelLoadError
 from rtlang.model.layers.weight_source import CheckpointWeights
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.loading.safetensors_weights import is_beside_a_weight
-from rtlang_kernels.contract.low_bit import LowBitWeight, ScaleType, WeightFormat
+from rtlang_kernels.contract.low_bit import LowBitWeight
 
 logger = logging.getLogger(__name__)
 
-_INT8_ROWS = WeightFormat(8, scales=ScaleType.NONE, zero=128)
 _MAPPED_BYTES = 64 << 20  # of weights, which stay in memory after they are read until the next ones are
 _DUMMY_RANGE = 0.02 * 3**0.5  # uniform with standard deviation 0.02
 _IGNORED = re.compile(r"\.rotary_emb\.inv_freq$")
@@ -37,8 +36,6 @@ class Progress(Protocol):
 class CheckpointSource:
     """The weights of a checkpoint, read and converted one at a time; implements `WeightSource`.
 
-    Int8 weights with scales of whole rows are multiplied out unless the checkpoint asks for int8 inputs, which lose as much as the weights.
-
     Args:
         weights: the checkpoint.
         directory: its path, for errors.
@@ -46,7 +43,6 @@ class CheckpointSource:
         progress: is told the bytes read.
         device: where floats are handed out; codes stay on the CPU. Default: the CPU.
         files: the mapped files, whose memory is given back now and then.
-        quantizes_inputs: whether the checkpoint asks for int8 inputs of int8 weights.
     """
 
     def __init__(
@@ -58,10 +54,9 @@ class CheckpointSource:
         device: torch.device | None = None,
         *,
         files: Iterable[Path] = (),
-        quantizes_inputs: bool = False,
     ) -> None:
         self._weights, self._directory, self._dtype = weights, directory, dtype
-        self._progress, self._device, self._quantizes_inputs = progress, device, quantizes_inputs
+        self._progress, self._device = progress, device
         self._files, self._num_mapped = tuple(files), 0
         self._names, self._used = weights.names(), set[str]()
 
@@ -72,7 +67,7 @@ class CheckpointSource:
     def low_bit(self, name: str, shape: tuple[int, ...]) -> LowBitWeight | None:
         """See `WeightSource`."""
         self._check(name, shape)
-        found = _held(self._weights, name, quantizes_inputs=self._quantizes_inputs)
+        found = self._weights.low_bit(name)
         if found is not None:
             self._account(name)
         return found
@@ -155,22 +150,12 @@ class DummySource:
         """Do nothing: noise has no unused tensors."""
 
 
-def held_bytes(weights: CheckpointWeights, dtype: torch.dtype, *, quantizes_inputs: bool = False) -> int:
-    """Bytes of the weights of a model that computes with codes where it can, and else with floats of `dtype`.
-
-    Args:
-        quantizes_inputs: see `CheckpointSource`.
-    """
+def held_bytes(weights: CheckpointWeights, dtype: torch.dtype) -> int:
+    """Bytes of the weights of a model that computes with codes where it can, and else with floats of `dtype`."""
     total = 0
     for name in weights.names():
-        if _held(weights, name, quantizes_inputs=quantizes_inputs) is None:
+        if weights.low_bit(name) is None:
             total += math.prod(weights.shape(name)) * dtype.itemsize
         else:
             total += weights.num_bytes(name)
     return total
-
-
-def _held(weights: CheckpointWeights, name: str, *, quantizes_inputs: bool) -> LowBitWeight | None:
-    """The codes of a weight if layers compute with them."""
-    found = weights.low_bit(name)
-    return None if found is not None and found.format == _INT8_ROWS and not quantizes_inputs else found

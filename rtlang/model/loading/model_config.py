@@ -15,7 +15,6 @@ from typing import Any
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.loading.model_names import directory_obstacle
 from rtlang.model.loading.published import MEDIA_CONFIGS, refuse_published, text_entries
-from rtlang.model.loading.quantized.schemes import quantizes_inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +106,6 @@ class ModelConfig:
     native_obstacle: str | None
     is_multimodal: bool = False
     quantization: object = field(default=None, hash=False)
-
-    @property
-    def quantizes_inputs(self) -> bool:
-        """Whether a supported quantization_config asks for int8 inputs of linear layers."""
-        return quantizes_inputs(self.quantization)
 
     @classmethod
     def from_pretrained(cls, path: str | Path) -> ModelConfig:

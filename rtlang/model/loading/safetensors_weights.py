@@ -11,10 +11,11 @@ from torch import Tensor
 
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.loading.quantized.matrix import Matrix
-from rtlang.model.loading.quantized.schemes import scheme_of
+from rtlang.model.loading.quantized.schemes import quantizes_inputs, scheme_of
 from rtlang.model.loading.stored_tensors import StoredTensors
-from rtlang_kernels.contract.low_bit import LowBitWeight
+from rtlang_kernels.contract.low_bit import LowBitWeight, ScaleType, WeightFormat
 
+_INT8_ROWS = WeightFormat(8, scales=ScaleType.NONE, zero=128)
 _ADVICE = "only floats are supported, and codes that config.json describes in a quantization_config"
 _BESIDE_A_WEIGHT = re.compile(
     r"\.(weight_[a-z_0-9]+|qweight|qzeros|scales|g_idx|SCB)$|_(blocks|scales)$|\.weight\.[a-z_]+"
@@ -28,6 +29,8 @@ def is_beside_a_weight(name: str) -> bool:
 
 class SafetensorsWeights:
     """The weights of safetensors files.
+
+    Int8 weights with scales of whole rows are multiplied out unless config.json asks for int8 inputs, which lose as much as the weights.
 
     Args:
         quantization: the supported `quantization_config` of the checkpoint; None if there is none.
@@ -43,7 +46,7 @@ class SafetensorsWeights:
         self._stored = StoredTensors(directory, files, is_multimodal=is_multimodal)
         self._matrices: dict[str, Matrix] = {}
         left = dict.fromkeys(self._stored.names())
-        scheme = scheme_of(quantization)
+        scheme, self._quantizes_inputs = scheme_of(quantization), quantizes_inputs(quantization)
         if scheme is not None:
             try:
                 self._matrices = scheme.matrices(self._stored)
@@ -74,10 +77,14 @@ class SafetensorsWeights:
     def low_bit(self, name: str) -> LowBitWeight | None:
         """See `CheckpointWeights`."""
         matrix = self._matrices.get(name)
+        if matrix is None:
+            return None
         try:
-            return None if matrix is None else matrix.low_bit()
+            found = matrix.low_bit()
         except ValueError as error:
             raise self._failure(name, error) from None
+        is_int8 = found is not None and found.format == _INT8_ROWS
+        return None if is_int8 and not self._quantizes_inputs else found
 
     def tensor(self, name: str, dtype: torch.dtype) -> Tensor:
         """See `CheckpointWeights`."""

@@ -52,12 +52,11 @@ class Counter:
         self.num_bytes += num_bytes
 
 
-@pytest.mark.parametrize("quantizes_inputs", [False, True])
-def test_a_weight_comes_in_the_form_that_a_layer_computes_with(quantizes_inputs: bool) -> None:
+def test_a_weight_comes_in_the_form_that_a_layer_computes_with() -> None:
     weights, counter = Weights(), Counter()
-    source = CheckpointSource(weights, Path("x"), torch.float32, counter, quantizes_inputs=quantizes_inputs)
+    source = CheckpointSource(weights, Path("x"), torch.float32, counter)
     assert source.low_bit("a", (6, 64)) is weights.coded["a"]
-    assert source.low_bit("b", (6, 64)) is (weights.coded["b"] if quantizes_inputs else None)
+    assert source.low_bit("b", (6, 64)) is weights.coded["b"]
     assert torch.equal(source.tensor("b", (6, 64)), exact_weight(weights.coded["b"]).float())
     assert source.low_bit("c", (5,)) is None
     assert source.tensor("c", (5,)).dtype is torch.float32
@@ -67,7 +66,7 @@ def test_a_weight_comes_in_the_form_that_a_layer_computes_with(quantizes_inputs:
 
 
 def test_missing_weights_and_other_shapes_are_refused_by_name() -> None:
-    source = CheckpointSource(Weights(), Path("x"), torch.float32, quantizes_inputs=True)
+    source = CheckpointSource(Weights(), Path("x"), torch.float32)
     for read in (source.tensor, source.low_bit):
         with pytest.raises(ModelLoadError, match="the weights do not contain tensor d"):
             read("d", (6, 64))
@@ -98,5 +97,5 @@ def test_unused_weights_of_layers_are_refused(name: str, message: str | None, tm
 
 
 def test_codes_are_held_as_they_are_stored() -> None:
-    assert held_bytes(Weights(), torch.float32) == 216 + 6 * 64 * 4 + 20
-    assert held_bytes(Weights(), torch.float32, quantizes_inputs=True) == 216 + 408 + 20
+    assert held_bytes(Weights(), torch.float32) == 216 + 408 + 20
+    assert held_bytes(Weights(), torch.bfloat16) == 216 + 408 + 10

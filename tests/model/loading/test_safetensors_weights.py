@@ -128,15 +128,12 @@ def test_int8_inputs_are_multiplied_as_bytes_by_the_native_decoder(family: str, 
     assert sum(errors) < 0.5 * sum(distances)
 
 
-def test_int8_inputs_stay_floats_in_the_transformers_decoder(tmp_path: Path) -> None:
-    path = int8_checkpoint(tmp_path / "both", quantizes_inputs=True)
-    other = int8_checkpoint(tmp_path / "weights only")
-    pairs = zip(
-        ragged_logits(load_runner(path, "transformers"), VOCAB_SIZE),
-        ragged_logits(load_runner(other, "transformers"), VOCAB_SIZE),
-        strict=True,
-    )
-    assert all(torch.equal(a, b) for (_, a), (_, b) in pairs)
+@pytest.mark.parametrize("decoder", ["native", "transformers"])
+def test_int8_inputs_are_rounded_only_where_the_checkpoint_asks(decoder: str, tmp_path: Path) -> None:
+    both, weights_only = (int8_checkpoint(tmp_path / str(each), quantizes_inputs=each) for each in (True, False))
+    pairs = zip(*(ragged_logits(load_runner(each, decoder), VOCAB_SIZE) for each in (both, weights_only)), strict=True)
+    errors = [float((a - b).norm() / b.norm()) for (_, a), (_, b) in pairs]
+    assert 1e-4 < max(errors) < 0.05
 
 
 FIRST = "model.layers.0.self_attn.q_proj.weight"
