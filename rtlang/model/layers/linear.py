@@ -13,6 +13,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.utils._python_dispatch import _disable_current_modes
 
 from rtlang.cache.system_memory import release, trim_heap
 from rtlang_kernels import ops
@@ -207,7 +208,9 @@ class PackedEmbedding(Tensor):
         """Look up rows if `function` is an embedding's, else handle the empty tensor as one."""
         if function is functional.embedding:
             indices, weight = arguments[0], arguments[1]
-            return weight.linear.rows(indices.reshape(-1)).view(*indices.shape, weight.linear.in_features)
+            with _disable_current_modes():  # layers reinterpret bytes and write by address
+                rows = weight.linear.rows(indices.reshape(-1))
+            return rows.view(*indices.shape, weight.linear.in_features)
         with torch._C.DisableTorchFunctionSubclass():
             return function(*arguments, **(options or {}))
 

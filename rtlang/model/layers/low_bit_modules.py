@@ -1,11 +1,13 @@
 """Modules of `transformers` models over weights of few bits: linear layers and experts.
 
-Both compute with the codes, or, for the self-check of a decoder, exactly: a few rows at a time are multiplied out and float32 inputs stay
-float32. So two ways to compute attention can be compared without the rounding of inputs that kernels of few bits do.
+The self-check of a decoder compares two ways to compute attention in float32. Layers of few bits round their inputs, which turns a
+difference in the last bits into a hundredth, and to multiply all weights out takes longer than to load them. So during that check a
+function of the inputs, in float32 and without weights, stands in for each layer; the layers are compared with some rows of their weights.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -16,23 +18,28 @@ from torch.nn import functional
 
 from rtlang.model.layers.linear import Linear, PackedModule
 
-_BLOCK = 1 << 23  # elements that are multiplied out at a time: 32 MB
+_NUM_ROWS, _NUM_TOKENS = 32, 3  # outputs of a layer that are checked, and inputs
+_LARGEST_ERROR = 0.05  # of a layer on normal inputs; rounding them to bytes gives 0.006
 
 
 class LowBitModule(PackedModule):
     """Stands in for a `torch.nn.Linear` whose weight has few bits; accepts any number of leading dimensions.
 
     Attributes:
-        is_exact: whether weights are multiplied out and computed with in float32; see `exact_weights`.
+        stand_in: the number of the function that stands in for the layer; see `stand_ins`.
     """
 
-    is_exact = False
+    stand_in: int | None = None
 
     def forward(self, x: Tensor) -> Tensor:
         """x [..., in_features] -> [..., out_features]."""
-        if not self.is_exact or not x.numel():
+        if self.stand_in is None:
             return super().forward(x)
-        return _exactly(self.linear, x, self.bias)
+        return _stand_in(x, self.out_features, self.stand_in)
+
+    def obstacle(self) -> str | None:
+        """Where the layer differs from its weight, or None."""
+        return _difference(self.linear, self.bias)
 
 
 class LowBitExperts(torch.nn.Module):
@@ -44,10 +51,10 @@ class LowBitExperts(torch.nn.Module):
 
     Attributes:
         num_experts: how many there are.
-        is_exact: see `LowBitModule`.
+        stand_in: see `LowBitModule`; each layer of each expert has a function of its own.
     """
 
-    is_exact = False
+    stand_in: int | None = None
 
     def __init__(
         self,
@@ -83,14 +90,14 @@ class LowBitExperts(torch.nn.Module):
         }
         up = x.new_zeros((len(chosen), self._up[0][0].out_features))
         for expert, pairs in pairs_of.items():
-            up[pairs] = self._computed(self._up[expert], x[pairs // num_slots])
+            up[pairs] = self._computed(self._up, expert, x[pairs // num_slots])
         if self._is_split:
             gate, linear = up.chunk(2, -1)
             up = torch.stack([gate, linear], -1).flatten(-2)
         activated = self.stock._apply_gate(up) if self.stock.has_gate else self.stock.act_fn(up)
         y = x.new_zeros((len(chosen), self._down[0][0].out_features))
         for expert, pairs in pairs_of.items():
-            y[pairs] = self._computed(self._down[expert], activated[pairs])
+            y[pairs] = self._computed(self._down, expert, activated[pairs])
         if self.stock.has_post_expert_norm:
             y = self.stock.post_expert_norm(y)
         slots = y.view(num_tokens, num_slots, -1).float() * top_k_weights.float()[..., None]
@@ -99,22 +106,34 @@ class LowBitExperts(torch.nn.Module):
             total = total + slots[:, slot]
         return total.to(x.dtype)
 
-    def _computed(self, layer: tuple[Linear, Tensor | None], x: Tensor) -> Tensor:
-        linear, bias = layer
-        return _exactly(linear, x, bias) if self.is_exact else linear(x)
+    def _computed(self, layers: Sequence[tuple[Linear, Tensor | None]], expert: int, x: Tensor) -> Tensor:
+        linear, _ = layers[expert]
+        if self.stand_in is None:
+            return linear(x)
+        number = self.stand_in * 2 * self.num_experts + 2 * expert + (layers is self._down)
+        return _stand_in(x, linear.out_features, number)
+
+    def obstacle(self) -> str | None:
+        """Where a layer of the first or the last expert differs from its weight, or None."""
+        for expert in {0, self.num_experts - 1}:
+            for layer in (self._up[expert], self._down[expert]):
+                found = _difference(*layer)
+                if found is not None:
+                    return f"expert {expert}: {found}"
+        return None
 
 
 @contextmanager
-def exact_weights(model: torch.nn.Module) -> Iterator[None]:
-    """While it is open, layers of few bits in `model` multiply their weights out and compute in float32."""
+def stand_ins(model: torch.nn.Module) -> Iterator[None]:
+    """While it is open, functions without weights stand in for the layers of few bits in `model`."""
     modules = low_bit_modules(model)
-    for module in modules:
-        module.is_exact = True
+    for number, module in enumerate(modules):
+        module.stand_in = number
     try:
         yield
     finally:
         for module in modules:
-            module.is_exact = False
+            module.stand_in = None
 
 
 def low_bit_modules(model: torch.nn.Module) -> list[LowBitModule | LowBitExperts]:
@@ -122,13 +141,38 @@ def low_bit_modules(model: torch.nn.Module) -> list[LowBitModule | LowBitExperts
     return [each for each in model.modules() if isinstance(each, LowBitModule | LowBitExperts)]
 
 
-def _exactly(linear: Linear, x: Tensor, bias: Tensor | None) -> Tensor:
-    """The result of a layer for x [..., in_features] in float32, whose weight is multiplied out a few rows at a time."""
-    step, end = max(1, _BLOCK // linear.in_features), linear.out_features
+def wrong_layer(model: torch.nn.Module) -> str | None:
+    """A layer of few bits that does not compute with the weight whose rows it hands out, and its relative error; None if there is none."""
+    for name, module in model.named_modules():
+        if isinstance(module, LowBitModule | LowBitExperts) and (found := module.obstacle()) is not None:
+            return f"{name}: {found}"
+    return None
+
+
+def _stand_in(x: Tensor, num_outputs: int, number: int) -> Tensor:
+    """x [..., in] -> [..., num_outputs] in float32: outputs are sums of inputs in a random order with random signs; all inputs are used.
+
+    Outputs of a token have a mean square of 1, so norms and biases that belong to other weights cannot make attention too sharp.
+    """
     x = x.float()
-    parts = [
-        functional.linear(x, linear.rows(torch.arange(first, min(first + step, end), device=x.device)).float())
-        for first in range(0, end, step)
-    ]
-    y = torch.cat(parts, -1) if len(parts) > 1 else parts[0]
-    return y if bias is None else y + bias.float()
+    num_inputs, parts = x.shape[-1], math.ceil(x.shape[-1] / num_outputs)
+    generator = torch.Generator().manual_seed(number)
+    copies = math.ceil(parts * num_outputs / num_inputs)
+    order = torch.cat([torch.randperm(num_inputs, generator=generator) for _ in range(copies)])[: parts * num_outputs]
+    signs = torch.randint(0, 2, order.shape, generator=generator).float() * 2 - 1
+    signed = x[..., order.to(x.device)] * signs.to(x.device)
+    y = signed.view(*x.shape[:-1], parts, num_outputs).sum(-2)
+    return functional.rms_norm(y, (num_outputs,), eps=1e-12)
+
+
+def _difference(linear: Linear, bias: Tensor | None) -> str | None:
+    """Compares some outputs of a layer with the rows of its weight."""
+    rows = torch.linspace(0, linear.out_features - 1, min(_NUM_ROWS, linear.out_features)).long()
+    device = torch.device("cpu") if bias is None else bias.device
+    weight = linear.rows(rows.to(device))
+    x = torch.randn(_NUM_TOKENS, linear.in_features, generator=torch.Generator().manual_seed(0))
+    x = x.to(weight.device, weight.dtype)
+    expected = functional.linear(x.float(), weight.float(), None if bias is None else bias[rows.to(device)].float())
+    found = linear(x)[:, rows.to(weight.device)].float()
+    error = float((found - expected).norm() / expected.norm().clamp_min(1e-30))
+    return None if error <= _LARGEST_ERROR else f"relative error {error:.2g}"

@@ -19,6 +19,7 @@ from rtlang.model.layers.attention import PagedKV
 from rtlang.model.layers.linear import PackedEmbedding
 from rtlang.model.layers.low_bit_modules import LowBitExperts, LowBitModule
 from rtlang_kernels import dispatch
+from rtlang_kernels.contract.low_bit import LowBitWeight
 from rtlang_kernels.reference.low_bit import ReferenceLowBitLinear
 from tests.support.long_tests import is_long
 from tests.support.models.families import FAMILIES, make_config, served
@@ -149,6 +150,18 @@ def test_tensors_that_the_model_keeps_in_float32_are_read_so(tmp_path: Path) -> 
     assert set(dtypes.values()) == {torch.bfloat16}
 
 
+def test_readers_are_not_asked_while_a_model_is_constructed(tmp_path: Path) -> None:
+    weights, _ = quantize_model(make_model("mixtral", num_hidden_layers=1), tmp_path)
+
+    class Watched(MemoryWeights):
+        def low_bit(self, name: str) -> LowBitWeight | None:
+            assert torch.ones(1).device.type == "cpu"
+            assert torch.ones(1).dtype is torch.float32
+            return super().low_bit(name)
+
+    load(tmp_path, Watched(weights.codes, weights.floats), torch.bfloat16)
+
+
 def test_progress_is_told_in_bytes(tmp_path: Path) -> None:
     weights, _ = quantize_model(make_model("mixtral", num_hidden_layers=1), tmp_path)
     told: list[float] = []
@@ -277,7 +290,7 @@ def test_layers_that_compute_something_else_are_refused(
         return dataclasses.replace(real(device, dtype), low_bit_linear=Wrong)
 
     monkeypatch.setattr("rtlang_kernels.ops.backend_for", backend)
-    with pytest.raises(ModelLoadError, match="other logits than the weights multiplied out"):
+    with pytest.raises(ModelLoadError, match=r"computes something else: model\.layers\.0\..*_proj: relative error 1"):
         load(tmp_path, weights, dtype)
 
 

@@ -10,8 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from rtlang.model.layers.linear import Linear
-from rtlang.model.layers.low_bit_modules import LowBitExperts, LowBitModule, exact_weights, low_bit_modules
-from rtlang_kernels.reference.low_bit import exact_weight
+from rtlang.model.layers.low_bit_modules import LowBitExperts, LowBitModule, low_bit_modules, stand_ins, wrong_layer
 from tests.support.models.low_bit_weights import FORMATS, random_weight
 
 HIDDEN, INNER, NUM_EXPERTS = 64, 32, 4
@@ -132,38 +131,70 @@ def test_the_bits_of_a_token_do_not_depend_on_the_other_tokens() -> None:
         assert torch.equal(experts(others_x, others, other_weights)[place], expected[place])
 
 
-def test_exact_weights_are_multiplied_out_in_float32() -> None:
-    weight = random_weight(FORMATS["q4_0"], 96, HIDDEN)
-    bias = torch.randn(96).bfloat16()
-    layer = Linear.of_parts([weight], bias, dtype=torch.bfloat16)
-    module = LowBitModule(layer, torch.bfloat16, bias)
-    x = torch.randn(2, 3, HIDDEN)
-    expected = x @ exact_weight(weight).bfloat16().float().T + bias.float()
-    with exact_weights(torch.nn.Sequential(module)):
-        found = module(x)
-    assert found.dtype is torch.float32
-    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
-    packed = module(x.bfloat16())
-    assert packed.dtype is torch.bfloat16
-    assert 1e-4 < float((packed - expected).norm() / expected.norm()) < 2e-2
+def packed(num_outputs: int, num_inputs: int, seed: int = 0) -> tuple[Linear, Tensor]:
+    bias = torch.randn(num_outputs).bfloat16()
+    weight = random_weight(FORMATS["q8_0"], num_outputs, num_inputs, seed)
+    return Linear.of_parts([weight], bias, dtype=torch.bfloat16), bias
 
 
-def test_exact_experts_use_biases_and_stay_float32() -> None:
-    def layers(num_outputs: int, num_inputs: int) -> list[tuple[Linear, Tensor]]:
-        made = []
-        for expert in range(NUM_EXPERTS):
-            weight, bias = random_weight(FORMATS["q8_0"], num_outputs, num_inputs, expert), torch.randn(num_outputs)
-            made.append((Linear.of_parts([weight], bias.bfloat16(), dtype=torch.bfloat16), bias.bfloat16()))
-        return made
+@pytest.mark.parametrize(("num_outputs", "num_inputs"), [(96, 32), (32, 96), (48, 32), (32, 32)])
+def test_a_stand_in_computes_in_float32_and_uses_every_input(num_outputs: int, num_inputs: int) -> None:
+    layer, bias = packed(num_outputs, num_inputs)
+    first, second = LowBitModule(layer, torch.bfloat16, bias), LowBitModule(layer, torch.bfloat16, bias)
+    x = torch.randn(2, 3, num_inputs)
+    with stand_ins(torch.nn.Sequential(first, second)):
+        found = first(x)
+        assert found.shape == (2, 3, num_outputs)
+        assert found.dtype is torch.float32
+        torch.testing.assert_close(found.square().mean(-1), torch.ones(2, 3))
+        assert torch.equal(found, first(x))
+        assert not torch.equal(found, second(x))
+        for lane in range(num_inputs):
+            changed = x.clone()
+            changed[0, 0, lane] += 1.0
+            assert not torch.equal(first(changed)[0, 0], found[0, 0])
+            assert torch.equal(first(changed)[0, 1:], found[0, 1:])
+    assert first.stand_in is None
+    assert torch.equal(first(x.bfloat16()), layer(x.bfloat16().view(6, -1)).view(2, 3, -1))
 
-    up, down = layers(2 * INNER, HIDDEN), layers(HIDDEN, INNER)
-    experts = LowBitExperts(Stock(), up, down)
-    assert low_bit_modules(torch.nn.Sequential(experts)) == [experts]
-    x, chosen, weights = routed(1, num_slots=1)
-    with exact_weights(experts):
-        found = experts(x, chosen, weights)
-    (expert,), rows = chosen[0].tolist(), torch.arange(2 * INNER)
-    inner = Stock()._apply_gate(x @ up[expert][0].rows(rows).float().T + up[expert][1].float())
-    expected = inner @ down[expert][0].rows(torch.arange(HIDDEN)).float().T + down[expert][1].float()
-    torch.testing.assert_close(found, expected * weights, rtol=1e-5, atol=1e-5)
-    assert not experts.is_exact
+
+def test_stand_ins_of_experts_differ() -> None:
+    experts, *_ = make_experts()
+    model = torch.nn.Sequential(experts)
+    assert low_bit_modules(model) == [experts]
+    x, *_ = routed(1)
+    with stand_ins(model):
+        found = [experts(x, torch.tensor([[expert]]), torch.ones(1, 1)) for expert in range(NUM_EXPERTS)]
+    for place, each in enumerate(found):
+        assert each.square().mean() == pytest.approx(1.0, rel=1e-4)
+        assert not any(torch.equal(each, other) for other in found[:place])
+
+
+def test_a_layer_that_is_not_its_weight_is_found() -> None:
+    class Shifted:
+        def __init__(self, layer: Linear) -> None:
+            self.in_features, self.out_features, self.rows, self._layer = (
+                layer.in_features,
+                layer.out_features,
+                layer.rows,
+                layer,
+            )
+
+        def __call__(self, x: Tensor) -> Tensor:
+            return self._layer(x).roll(1, 1)
+
+    up, down = (
+        [packed(2 * INNER, HIDDEN, seed) for seed in range(NUM_EXPERTS)],
+        [packed(HIDDEN, INNER, seed) for seed in range(NUM_EXPERTS)],
+    )
+    layer, bias = packed(96, HIDDEN)
+    model = torch.nn.Sequential(LowBitModule(layer, torch.bfloat16, bias), LowBitExperts(Stock(), up, down))
+    assert wrong_layer(model) is None
+    broken: Any = Shifted(down[-1][0])
+    experts = LowBitExperts(Stock(), up, [*down[:-1], (broken, down[-1][1])])
+    found = wrong_layer(torch.nn.Sequential(model[0], experts))
+    assert found is not None
+    assert found.startswith("1: expert 3: relative error 1")
+    single = wrong_layer(torch.nn.Sequential(LowBitModule(broken, torch.bfloat16, down[-1][1])))
+    assert single is not None
+    assert single.startswith("0: relative error 1")
