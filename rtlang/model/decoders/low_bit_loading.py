@@ -37,7 +37,7 @@ def load_weights(
     config: Any,
     dtype: torch.dtype,
     device: torch.device | None,
-    on_progress: Callable[[float], None],
+    on_progress: Callable[[float], None] = lambda fraction: None,
     *,
     keeps_codes: bool = True,
 ) -> Any:
@@ -84,12 +84,18 @@ class _PlanError(Exception):
 
 
 class _Reader:
-    """The weights of a checkpoint, which are read by one thread at a time, and what has been read of them."""
+    """The weights of a checkpoint, which are read by one thread at a time, and what has been read of them.
 
-    def __init__(
-        self, weights: CheckpointWeights, on_progress: Callable[[float], None], *, keeps_codes: bool = True
-    ) -> None:
+    Attributes:
+        keeps_codes: whether layers compute with the codes of weights of few bits.
+        code_shapes: the shapes of these, by name.
+    """
+
+    def __init__(self, weights: CheckpointWeights, on_progress: Callable[[float], None], *, keeps_codes: bool) -> None:
         self._weights, self._on_progress, self.keeps_codes = weights, on_progress, keeps_codes
+        # asked here, since the library constructs models with another default device and dtype
+        found = {name: self.low_bit(name) for name in weights.names()} if keeps_codes else {}
+        self.code_shapes = {name: tuple(weight.shape) for name, weight in found.items() if weight is not None}
         self._total, self._done, self._lock = max(1, sum(map(weights.num_bytes, weights.names()))), 0, threading.Lock()
         self._num_packed = 0  # bytes since freed memory was given back
 
@@ -211,17 +217,17 @@ class _LowBitPlan:
         return target_of, experts
 
     def _has_few_bits(self, name: str, shape: torch.Size) -> bool:
-        weight = self._reader.low_bit(name)
-        if weight is not None and tuple(weight.shape) != tuple(shape):
-            raise _PlanError(f"tensor {name} has shape {list(weight.shape)}, but config.json implies {list(shape)}")
-        return weight is not None
+        found = self._reader.code_shapes.get(name)
+        if found is not None and found != tuple(shape):
+            raise _PlanError(f"tensor {name} has shape {list(found)}, but config.json implies {list(shape)}")
+        return found is not None
 
     def _take_experts(self, model: Any, experts: dict[str, ExpertParts], target_of: dict[str, str]) -> None:
         """Take out the matrices of experts one of which has few bits, or a name that the library does not know."""
         name_of = {target: name for name, target in target_of.items()}
         for path, parts in experts.items():
             is_unknown = any(name in target_of for name in parts.matrices())
-            if not is_unknown and all(self._reader.low_bit(name) is None for name in parts.matrices()):
+            if not is_unknown and not any(name in self._reader.code_shapes for name in parts.matrices()):
                 continue
             if not self._reader.keeps_codes:
                 raise _PlanError(f"ranks cannot divide the experts {path}, which have names of their own in the files")

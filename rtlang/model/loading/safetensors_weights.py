@@ -88,13 +88,6 @@ class SafetensorsWeights:
 
     def tensor(self, name: str, dtype: torch.dtype) -> Tensor:
         """See `CheckpointWeights`."""
-        return self._floats(name, dtype, keeps_floats=False)
-
-    def state(self, dtype: torch.dtype) -> dict[str, Tensor]:
-        """All weights: quantized ones as `dtype`, floats as they are stored. Raises ModelLoadError if one cannot be read."""
-        return {name: self._floats(name, dtype, keeps_floats=True) for name in self._names}
-
-    def _floats(self, name: str, dtype: torch.dtype, *, keeps_floats: bool) -> Tensor:
         matrix = self._matrices.get(name)
         try:
             if matrix is not None:
@@ -104,7 +97,7 @@ class SafetensorsWeights:
                 raise ValueError(f"is {found.dtype}; {_ADVICE}")
         except ValueError as error:
             raise self._failure(name, error) from None
-        return found if keeps_floats else found.to(dtype)
+        return found.to(dtype)
 
     def _failure(self, name: str, error: ValueError) -> ModelLoadError:
         return ModelLoadError(str(self._directory), f"tensor {name} {error}")

@@ -71,9 +71,7 @@ def measured_inputs(
         ModelLoadError: transformers cannot load the model.
     """
     with quiet():
-        loaded = load_weights(
-            directory, weights, read_config(directory), dtype, None, lambda fraction: None, keeps_codes=False
-        )
+        loaded = load_weights(directory, weights, read_config(directory), dtype, None, keeps_codes=False)
     model = loaded.eval()
     found: dict[str, InputStatistics] = {}
 

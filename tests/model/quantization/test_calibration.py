@@ -36,7 +36,7 @@ def stored() -> SafetensorsWeights:
 
 def stock() -> Any:
     config = read_config(DIRECTORY)
-    model: Any = load_weights(DIRECTORY, stored(), config, torch.float32, None, print, keeps_codes=False)
+    model: Any = load_weights(DIRECTORY, stored(), config, torch.float32, None, keeps_codes=False)
     return model.eval()
 
 
