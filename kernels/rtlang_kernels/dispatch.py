@@ -139,7 +139,7 @@ def triton_backend() -> Backend:
         logits.logprobs,
         logits.apply_token_mask,
         logits.apply_penalties,
-        low_bit_linear=low_bit_linear.LowBitLinear,
+        low_bit_linear=low_bit_linear.GpuLowBitLinear,
     )
 
 

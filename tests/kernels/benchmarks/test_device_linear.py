@@ -9,7 +9,7 @@ import torch
 
 pytest.importorskip("triton")  # not available on every platform
 
-from rtlang_kernels.triton.linear.low_bit_linear import LowBitLinear
+from rtlang_kernels.triton.linear.low_bit_linear import GpuLowBitLinear
 from rtlang_kernels.triton.linear.stored_codes import store
 from rtlang_kernels_bench import device_cases, device_linear, device_run
 from tests.support.kernels.gpu import DEVICE
@@ -28,16 +28,16 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_wrong_layer_fails_its_check(is_gated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     error = device_linear.check("q6_k", torch.bfloat16, is_gated, DEVICE)
     assert 0 < error < 2 * device_linear.TOLERANCE[torch.bfloat16]
-    true = LowBitLinear.__call__
+    true = GpuLowBitLinear.__call__
 
-    def depends_on_rows(self: LowBitLinear, x: torch.Tensor) -> torch.Tensor:
+    def depends_on_rows(self: GpuLowBitLinear, x: torch.Tensor) -> torch.Tensor:
         found = true(self, x)
         return found * 1.01 if len(x) == 1 else found
 
-    monkeypatch.setattr(LowBitLinear, "__call__", depends_on_rows)
+    monkeypatch.setattr(GpuLowBitLinear, "__call__", depends_on_rows)
     with pytest.raises(ArithmeticError, match="q6_k: a row has other bits among 1 rows than among 17"):
         device_linear.check("q6_k", torch.bfloat16, is_gated, DEVICE)
-    monkeypatch.setattr(LowBitLinear, "__call__", lambda self, x: true(self, x) * 1.01)
+    monkeypatch.setattr(GpuLowBitLinear, "__call__", lambda self, x: true(self, x) * 1.01)
     with pytest.raises(ArithmeticError, match="q6_k: error"):
         device_linear.check("q6_k", torch.bfloat16, is_gated, DEVICE)
 
@@ -65,13 +65,13 @@ def test_lines_are_checked_and_measured() -> None:
 
 
 def test_a_wrong_result_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    true, measured = LowBitLinear.__call__, []
+    true, measured = GpuLowBitLinear.__call__, []
 
     def measure(functions: Any) -> tuple[float, float]:
         measured.append(functions)
         return pretended(functions)
 
-    monkeypatch.setattr(LowBitLinear, "__call__", lambda self, x: true(self, x) * 1.01)
+    monkeypatch.setattr(GpuLowBitLinear, "__call__", lambda self, x: true(self, x) * 1.01)
     with pytest.raises(ArithmeticError, match="linear bfloat16 q4_0 1 x 40 x 256"):
         list(device_linear.linear_lines("q4_0", 40, 256, DEVICE, CEILINGS, measure))
     assert measured == []

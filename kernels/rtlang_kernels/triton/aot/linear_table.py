@@ -79,10 +79,12 @@ def linear_variants(arch: str) -> Iterator[CompiledVariant]:
 
 def product_variant(arch: str, kind: str, name: str, num_rows: int, form: Form | None = None) -> CompiledVariant:
     """`low_bit_product` for some rows; one row is a part, more have all parts."""
+    is_split = num_rows == 1
     form = form or Form()
+    if is_split:  # the rest is left to `finish_product`
+        form = Form(form.is_gated)
     tile = product_tile(SM_90 if arch == SM_100 else arch, num_rows, ITEM_BYTES[kind], FORMATS[name].step)
     integers = ("num_rows", "num_outputs", "num_inputs", "num_parts", "x_stride", "out_stride")
-    is_split = num_rows == 1
     return CompiledVariant(
         f"low_bit_product {kind} {name} {tile.block_n}x{tile.block_m}{_text(form)}",
         kernels.low_bit_product,

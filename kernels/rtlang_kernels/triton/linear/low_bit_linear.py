@@ -16,7 +16,7 @@ wants the inputs in float8 as well.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,9 +31,11 @@ from rtlang_kernels.triton.linear.stored_codes import StoredCodes, store
 from rtlang_kernels.triton.primitives.jit import check_device, is_interpreting
 
 PART_BLOCK, PART_STEPS = 64, 4  # outputs of a program of a part; least steps of a part
+SMALL_ROWS, MIDDLE_ROWS = 16, 64  # of the smallest tile, for decoding, and of the next one
 PROGRAMS = 512  # that fill a GPU, about: four for each multiprocessor
 MAX_SPLIT_ROWS = 512  # bounds the memory for the sums of parts, 4 bytes x rows x PART_BLOCK x PROGRAMS: 67 MB
 FINISH_BLOCK, ROWS_BLOCK = 512, 16
+Launch = Callable[..., None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +52,11 @@ def product_tile(arch: str, num_rows: int, item_bytes: int, step: int) -> Produc
     """The tile for some rows whose elements have some bytes, by the inputs of a step. Must not change the order of sums."""
     is_large = arch == SM_90
     num_stages = (4 if is_large else 3) - (step > 128)
-    if num_rows <= 16:
-        return ProductTile(64, 16, 4, num_stages)
+    if num_rows <= SMALL_ROWS:
+        return ProductTile(PART_BLOCK, SMALL_ROWS, 4, num_stages)
     num_stages = max(2, num_stages - 1)
-    if num_rows <= 64 or item_bytes == 4:
-        block_m = 32 if item_bytes == 4 else 64
+    if num_rows <= MIDDLE_ROWS or item_bytes == 4:
+        block_m = 32 if item_bytes == 4 else MIDDLE_ROWS
         return ProductTile(128, block_m, 8, num_stages) if is_large else ProductTile(64, block_m, 4, num_stages)
     return ProductTile(128, 128 if is_large else 64, 8, num_stages)
 
@@ -72,7 +74,7 @@ def launch_options(arch: str) -> dict[str, Any]:
     return {"enable_fp_fusion": False} | ({"matrix_instr_nonkdim": 16} if arch == GFX942 else {})
 
 
-class LowBitLinear:
+class GpuLowBitLinear:
     """A `LinearLayer` on the current GPU; in triton's interpreter, on the CPU.
 
     Args:
@@ -99,6 +101,8 @@ class LowBitLinear:
         self._parts = product_parts(num_outputs, self.in_features, self.codes.format.step)
         held = self.codes.held
         self._held = [held.low if each is None else each for each in held]
+        if self.device.type == "cuda":
+            self.compile_kernels()
 
     @property
     def num_bytes(self) -> int:
@@ -115,25 +119,40 @@ class LowBitLinear:
             raise ValueError(f"x = {list(x.shape)}: expected {self.in_features} inputs")
         if residual is not None and residual.stride(1) != 1:
             raise ValueError(f"residual strides = {residual.stride()}: expected contiguous rows")
-        num_rows, (num_outputs, num_inputs) = len(x), self.codes.shape
-        out = x.new_empty(num_rows, self.out_features) if residual is None else residual
-        if num_rows == 0:
+        out = x.new_empty(len(x), self.out_features) if residual is None else residual
+        if len(x) == 0:
             return out
         if self._order is not None:
             x = x.index_select(1, self._order)
         elif x.stride(1) != 1:
             x = x.contiguous()
+        self._multiply(x, out, len(x), residual is not None, _run)
+        return out
+
+    def compile_kernels(self) -> None:
+        """Compile what calls with any number of rows launch, so that none waits for it."""
+        x = torch.empty(1, self.in_features, dtype=self._dtype, device=self.device)
+        out = torch.empty(1, self.out_features, dtype=self._dtype, device=self.device)
+        for num_rows in (1, SMALL_ROWS + 1, MIDDLE_ROWS + 1, MAX_SPLIT_ROWS + 1):
+            for has_residual in (False, True):
+                self._multiply(x, out, num_rows, has_residual, _compile)
+        self._look_up(torch.zeros(1, dtype=torch.int64, device=self.device), x, _compile)
+
+    def _multiply(self, x: Tensor, out: Tensor, num_rows: int, has_residual: bool, launch: Launch) -> None:
+        num_outputs, num_inputs = self.codes.shape
         tile = product_tile(self._arch, num_rows, x.element_size(), self.codes.format.step)
         options = launch_options(self._arch)
-        form = Form(self._is_gated, self._bias is not None, residual is not None)
+        form = Form(self._is_gated, self._bias is not None, has_residual)
         block = tile.block_n // 2 if self._is_gated else tile.block_n
         row_blocks, blocks = -(-num_rows // tile.block_m), -(-self.out_features // block)
-        is_split = self._parts > 1 and num_rows <= MAX_SPLIT_ROWS and row_blocks * blocks < PROGRAMS // 2
-        bias = out if self._bias is None else self._bias
-        partial = out
+        enough = PROGRAMS // 2 if num_rows <= SMALL_ROWS else PROGRAMS // 8  # larger tiles fill a GPU sooner
+        is_split = self._parts > 1 and num_rows <= MAX_SPLIT_ROWS and row_blocks * blocks < enough
+        bias, partial = out if self._bias is None else self._bias, out
         if is_split:
             partial = torch.empty(self._parts, num_rows, num_outputs, dtype=torch.float32, device=x.device)
-        kernels.low_bit_product[(row_blocks, blocks, self._parts if is_split else 1)](
+        launch(
+            kernels.low_bit_product,
+            (row_blocks, blocks, self._parts if is_split else 1),
             x,
             *self._held,
             bias,
@@ -146,7 +165,7 @@ class LowBitLinear:
             x.stride(0),
             out.stride(0),
             FORMAT=self.codes.format,
-            FORM=form,
+            FORM=Form(self._is_gated) if is_split else form,
             IS_SPLIT=is_split,
             IS_EVEN=num_inputs % self.codes.format.step == 0,
             BLOCK_N=tile.block_n,
@@ -158,7 +177,9 @@ class LowBitLinear:
             **options,
         )
         if is_split:
-            kernels.finish_product[(num_rows, -(-self.out_features // FINISH_BLOCK))](
+            launch(
+                kernels.finish_product,
+                (num_rows, -(-self.out_features // FINISH_BLOCK)),
                 partial,
                 bias,
                 out,
@@ -171,7 +192,6 @@ class LowBitLinear:
                 num_warps=4,
                 **options,
             )
-        return out
 
     def rows(self, indices: Tensor) -> Tensor:
         """See `LinearLayer`. On a GPU, where a check would wait for the device, rows of wrong indices are NaN."""
@@ -181,17 +201,30 @@ class LowBitLinear:
                     raise IndexError(f"indices[{place}] = {index}: expected 0 to {self.out_features - 1}")
         out = torch.empty(len(indices), self.in_features, dtype=self._dtype, device=self.device)
         if len(indices):
-            fmt, (num_outputs, num_inputs) = self.codes.format, self.codes.shape
-            kernels.low_bit_rows[(-(-len(indices) // ROWS_BLOCK), -(-num_inputs // fmt.step))](
-                indices.contiguous(),
-                *self._held,
-                out,
-                len(indices),
-                num_outputs,
-                num_inputs,
-                FORMAT=fmt,
-                BLOCK=ROWS_BLOCK,
-                num_warps=4,
-                **launch_options(self._arch),
-            )
+            self._look_up(indices.contiguous(), out, _run)
         return out if self._inverse is None else out.index_select(1, self._inverse)
+
+    def _look_up(self, indices: Tensor, out: Tensor, launch: Launch) -> None:
+        fmt, (num_outputs, num_inputs) = self.codes.format, self.codes.shape
+        launch(
+            kernels.low_bit_rows,
+            (-(-len(indices) // ROWS_BLOCK), -(-num_inputs // fmt.step)),
+            indices,
+            *self._held,
+            out,
+            len(indices),
+            num_outputs,
+            num_inputs,
+            FORMAT=fmt,
+            BLOCK=ROWS_BLOCK,
+            num_warps=4,
+            **launch_options(self._arch),
+        )
+
+
+def _run(kernel: Any, grid: tuple[int, ...], *args: Any, **options: Any) -> None:
+    kernel[grid](*args, **options)
+
+
+def _compile(kernel: Any, grid: tuple[int, ...], *args: Any, **options: Any) -> None:
+    kernel.warmup(*args, grid=grid, **options)

@@ -11,7 +11,7 @@ from triton.runtime.interpreter import GridExecutor
 from rtlang_kernels.planning.tile_sizes import SM_90
 from rtlang_kernels.triton.aot.linear_table import FORMATS, linear_variants
 from rtlang_kernels.triton.linear import low_bit_linear
-from rtlang_kernels.triton.linear.low_bit_linear import LowBitLinear
+from rtlang_kernels.triton.linear.low_bit_linear import GpuLowBitLinear
 from tests.support.models import low_bit_weights
 from tests.support.models.low_bit_weights import random_weight
 
@@ -46,7 +46,7 @@ def test_a_layer_launches_what_is_compiled(
 ) -> None:
     weight = random_weight(low_bit_weights.FORMATS[name], 64, 512)
     bias = torch.randn(64) if is_gated else None
-    layer = LowBitLinear([weight], bias, is_gated, torch.bfloat16)
+    layer = GpuLowBitLinear([weight], bias, is_gated, torch.bfloat16)
     layer(torch.zeros(num_rows, 512, dtype=torch.bfloat16))
     layer.rows(torch.tensor([1]))
     compiled = [each for each in linear_variants(SM_90) if "fp" not in each.name.split()[1]]
@@ -67,4 +67,4 @@ def test_a_layer_launches_what_is_compiled(
 def test_formats_of_the_table_are_stored_as_random_weights_are() -> None:
     for name in ("q4_0", "q4_1", "q5_0", "q8_0", "q3_k", "q4_k", "q5_k", "q6_k"):
         weight = random_weight(low_bit_weights.FORMATS[name], 16, 512)
-        assert LowBitLinear([weight], None, False, torch.bfloat16).codes.format == FORMATS[name]
+        assert GpuLowBitLinear([weight], None, False, torch.bfloat16).codes.format == FORMATS[name]

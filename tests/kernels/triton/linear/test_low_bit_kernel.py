@@ -7,14 +7,14 @@ import torch
 
 from rtlang_kernels.contract.low_bit import GroupedRows, HeldWeight, ScaleType, WeightFormat
 from rtlang_kernels.reference.low_bit import exact_weight
-from rtlang_kernels.triton.linear.low_bit_linear import LowBitLinear
+from rtlang_kernels.triton.linear.low_bit_linear import GpuLowBitLinear
 from tests.support.kernels.gpu import DEVICE
 from tests.support.models.low_bit_weights import E2M1_TWICE, IQ4_NL
 
 
 def dequantized(weight: HeldWeight, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     """All weights, as the kernel for rows writes them."""
-    layer = LowBitLinear([weight], None, False, dtype)
+    layer = GpuLowBitLinear([weight], None, False, dtype)
     return layer.rows(torch.arange(weight.shape[0], device=DEVICE)).cpu()
 
 

@@ -6,18 +6,21 @@ In the interpreter, or natively with RTLANG_TEST_DEVICE=cuda.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from rtlang.model.gpu import sync_check
 from rtlang.model.layers.linear import Linear
 from rtlang_kernels.contract.low_bit import WeightFormat
 from rtlang_kernels.planning.tile_sizes import GFX942, SM_80, SM_90
 from rtlang_kernels.reference.low_bit import exact_weight
 from rtlang_kernels.triton.linear import low_bit_linear
-from rtlang_kernels.triton.linear.low_bit_linear import LowBitLinear, product_parts, product_tile
+from rtlang_kernels.triton.linear.low_bit_linear import GpuLowBitLinear, product_parts, product_tile
 from tests.support.kernels.attention_cases import relative_error
 from tests.support.kernels.gpu import DEVICE
 from tests.support.long_tests import is_long
@@ -32,8 +35,8 @@ def inputs(dtype: torch.dtype, *shape: int, seed: int = 0) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype).to(DEVICE)
 
 
-def made(name: str, num_outputs: int, num_inputs: int, dtype: torch.dtype = torch.float32) -> LowBitLinear:
-    return LowBitLinear([random_weight(ALL[name], num_outputs, num_inputs)], None, False, dtype)
+def made(name: str, num_outputs: int, num_inputs: int, dtype: torch.dtype = torch.float32) -> GpuLowBitLinear:
+    return GpuLowBitLinear([random_weight(ALL[name], num_outputs, num_inputs)], None, False, dtype)
 
 
 def product(x: Tensor, weight: Tensor) -> Tensor:
@@ -52,7 +55,7 @@ def test_every_format_is_multiplied_and_looked_up(fmt: WeightFormat) -> None:
     weight = random_weight(fmt, 24, 256)
     exact = exact_weight(weight)
     for dtype in DTYPES:
-        layer = LowBitLinear([weight], None, False, dtype)
+        layer = GpuLowBitLinear([weight], None, False, dtype)
         x = inputs(dtype, 3, 256)
         assert relative_error(layer(x).cpu(), product(x, exact)) < ERROR[dtype]
         indices = torch.tensor([23, 0, 7, 7], device=DEVICE)
@@ -69,7 +72,7 @@ def test_every_format_is_multiplied_and_looked_up(fmt: WeightFormat) -> None:
 def test_sizes_need_not_fit_tiles(name: str, num_inputs: int, dtype: torch.dtype) -> None:
     weight = random_weight(ALL[name], 70, num_inputs)
     x = inputs(dtype, 5, 2 * num_inputs)[:, :num_inputs]  # rows are not next to each other
-    layer = LowBitLinear([weight], None, False, dtype)
+    layer = GpuLowBitLinear([weight], None, False, dtype)
     assert relative_error(layer(x).cpu(), product(x, exact_weight(weight))) < ERROR[dtype]
     assert layer(x[:0]).shape == (0, 70)
 
@@ -82,11 +85,11 @@ def test_bias_gate_and_residual(num_rows: int, num_inputs: int) -> None:
     exact, bias = torch.cat([exact_weight(each) for each in weights]), torch.randn(74)
     x, residual = inputs(torch.float32, num_rows, num_inputs), inputs(torch.float32, num_rows, 74, seed=1)
     sums = product(x, exact) + bias.double()
-    plain = LowBitLinear(weights, bias, False, torch.float32)
+    plain = GpuLowBitLinear(weights, bias, False, torch.float32)
     wanted = residual.cpu().double() + sums
     assert plain(x, residual) is residual
     assert relative_error(residual.cpu(), wanted) < ERROR[torch.float32]
-    gated = LowBitLinear(weights, bias, True, torch.float32)
+    gated = GpuLowBitLinear(weights, bias, True, torch.float32)
     assert gated.out_features == 37
     wanted = functional.silu(sums[:, :37]) * sums[:, 37:]
     assert relative_error(gated(x).cpu(), wanted) < ERROR[torch.float32]
@@ -117,7 +120,7 @@ def test_a_row_has_the_same_bits_among_any_others(
 @pytest.mark.usefixtures("few_programs")
 def test_gated_rows_have_the_same_bits_too() -> None:
     weights = [random_weight(ALL["q6_k"], 40, 256, seed) for seed in range(2)]
-    layer = LowBitLinear(weights, torch.randn(80), True, torch.bfloat16)
+    layer = GpuLowBitLinear(weights, torch.randn(80), True, torch.bfloat16)
     x = inputs(torch.bfloat16, 20, 256)
     whole = layer(x)
     for count in (1, 16):
@@ -139,7 +142,7 @@ def test_what_is_not_finite_stays_in_its_row() -> None:
 def test_inputs_in_another_order() -> None:
     weight = random_weight(ALL["int4 of 128"], 24, 256)
     weight = replace(weight, input_order=torch.randperm(256, generator=torch.Generator().manual_seed(0)))
-    layer, x = LowBitLinear([weight], None, False, torch.float32), inputs(torch.float32, 3, 256)
+    layer, x = GpuLowBitLinear([weight], None, False, torch.float32), inputs(torch.float32, 3, 256)
     exact = exact_weight(weight)
     assert relative_error(layer(x).cpu(), product(x, exact)) < ERROR[torch.float32]
     assert torch.equal(layer.rows(torch.tensor([5, 2], device=DEVICE)).cpu(), exact[[5, 2]].float())
@@ -156,6 +159,39 @@ def test_wrong_arguments_are_named() -> None:
             layer.rows(torch.tensor([0, 24]))
 
 
+def test_a_graph_can_hold_a_call() -> None:
+    """Nothing is read back, and nothing is copied from the host."""
+    weights = [replace(random_weight(ALL["q4_1"], 24, 96, seed), input_order=torch.arange(96)) for seed in range(2)]
+    layer = GpuLowBitLinear(weights, torch.randn(48), True, torch.float32)
+    x, indices = inputs(torch.float32, 3, 96), torch.tensor([3, 1], device=DEVICE)
+    assert sync_check.obstacle(lambda: layer(x), DEVICE) is None
+    assert sync_check.obstacle(lambda: layer.rows(indices), DEVICE) is None
+
+
+@pytest.mark.parametrize("num_outputs", [24, 40_000], ids=["few outputs", "many outputs"])
+@pytest.mark.parametrize("is_gated", [False, True])
+@pytest.mark.usefixtures("few_programs")
+def test_nothing_is_compiled_by_a_call(num_outputs: int, is_gated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = GpuLowBitLinear([random_weight(ALL["q4_0"], num_outputs, 256)], None, is_gated, torch.bfloat16)
+    launched: set[Any] = set()
+    compiled: set[Any] = set()
+
+    def note(found: set[Any], kernel: Any, grid: Any, *args: Any, **options: Any) -> None:
+        found.add(
+            (kernel.fn.__name__, tuple(str(each.dtype) for each in args if isinstance(each, Tensor)), *options.items())
+        )
+
+    monkeypatch.setattr(low_bit_linear, "_run", partial(note, launched))
+    monkeypatch.setattr(low_bit_linear, "_compile", partial(note, compiled))
+    layer.compile_kernels()
+    for num_rows in (*range(1, 130), 256, 500, 512, 513, 2000):
+        x = torch.empty(num_rows, 256, dtype=torch.bfloat16, device=DEVICE)
+        layer(x)
+        layer(x, torch.empty(num_rows, layer.out_features, dtype=torch.bfloat16, device=DEVICE))
+    layer.rows(torch.tensor([0], device=DEVICE))
+    assert launched == compiled
+
+
 def test_wrong_indices_are_poison_where_a_check_would_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     layer = made("q4_0", 24, 96)
     monkeypatch.setattr(layer, "device", torch.device("cuda", 0))
@@ -168,7 +204,7 @@ def test_the_backend_makes_layers_of_parts(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("RTLANG_KERNELS", "triton")
     parts = [random_weight(ALL["q8_0"], 8, 64, seed) for seed in range(3)]
     linear = Linear.of_parts(parts, dtype=torch.float32, device=DEVICE)
-    assert isinstance(linear.packed, LowBitLinear)
+    assert isinstance(linear.packed, GpuLowBitLinear)
     x = inputs(torch.float32, 2, 64)
     exact = torch.cat([exact_weight(part) for part in parts])
     assert relative_error(linear(x).cpu(), product(x, exact)) < ERROR[torch.float32]
