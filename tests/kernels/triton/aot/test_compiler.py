@@ -119,7 +119,7 @@ def test_exact_kernels_and_codes_of_float8_keep_subnormal_numbers() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("target", "instruction"), [(SM_80, "mma"), (SM_90, "wgmma"), (GFX942, "mfma")], ids=[*TARGETS]
+    ("target", "instruction"), [(SM_80, "mma"), (SM_90, "wgmma"), (GFX942, "mfma")], ids=[SM_80, SM_90, GFX942]
 )
 def test_wide_tiles_use_the_matrix_units(
     reports: dict[str, list[dict[str, Any]]], target: str, instruction: str
