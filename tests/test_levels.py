@@ -110,8 +110,10 @@ LEVELS: dict[str, list[str]] = {
         "new_runner",
     ],
     "rtlang.model.loading": [
-        "checkpoint_files gguf gguf_tokenizer published",
-        "model_names stored_tensors",
+        "checkpoint_files gguf_tokenizer",
+        "gguf",
+        "model_names published",
+        "stored_tensors",
         "quantized",
         "hub model_config safetensors_weights",
     ],

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from rtlang.console.source import CommandError
 from rtlang.contract.config import RuntimeConfig
-from rtlang.model.loader import model_directory
+from rtlang.model.loader import load_tokenizer, model_directory
 from rtlang.model.loading.model_config import ModelConfig
-from rtlang.model.text.tokenizer import Tokenizer
 from rtlang_grammars import Constraint, ConstraintKind, GrammarError, JsonStyle, Vocabulary
 from rtlang_grammars.api.inspection import check, inspect, read_constraint
 from rtlang_grammars.schema.reading.report import KeywordStatus, Report
@@ -85,4 +84,4 @@ def _shown(text: str) -> str:
 def _vocabulary(config: RuntimeConfig) -> Vocabulary:
     directory = model_directory(config.model)
     vocab_size = ModelConfig.from_pretrained(directory).vocab_size
-    return Tokenizer.from_pretrained(directory).vocabulary(vocab_size)
+    return load_tokenizer(directory).vocabulary(vocab_size)

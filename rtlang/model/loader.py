@@ -1,8 +1,8 @@
-"""Loads a model directory into a decoder.
+"""Loads a model directory or a GGUF file into a decoder.
 
-Only safetensors are read: pickles and a checkpoint's own Python can run code and are never loaded. "dummy" weights are seeded noise in
-the shapes that config.json implies, for tests and benchmarks. Everything that cannot be loaded raises a `ModelLoadError` that names the
-missing or unsupported part. Progress is logged at INFO, with a `fraction` attribute for slow loads.
+Safetensors and GGUF files are read: pickles and a checkpoint's own Python can run code and are never loaded. "dummy" weights are seeded
+noise in the shapes that config.json implies, for tests and benchmarks. Everything that cannot be loaded raises a `ModelLoadError` that
+names the missing or unsupported part. Progress is logged at INFO, with a `fraction` attribute for slow loads.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import safetensors
 import torch
@@ -26,8 +27,10 @@ from rtlang.model.decoders.transformers_loading import refuse_known, transformer
 from rtlang.model.gpu.accelerator import Accelerator
 from rtlang.model.layers.checkpoint_source import CheckpointSource, DummySource, held_bytes
 from rtlang.model.layers.weight_source import CheckpointWeights
-from rtlang.model.loading.checkpoint_files import weight_files
-from rtlang.model.loading.hub import download_weights, hub_directory
+from rtlang.model.loading.checkpoint_files import names_in, weight_files
+from rtlang.model.loading.gguf.model_files import gguf_config, gguf_in, gguf_tokenizer, gguf_weights, is_gguf
+from rtlang.model.loading.gguf.weights import GgufWeights
+from rtlang.model.loading.hub import download_weights, hub_directory, hub_file
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.loading.model_names import HubName, path_obstacle
 from rtlang.model.loading.published import read_config
@@ -68,17 +71,19 @@ def load_model(
         )
     dtype = pick_dtype(config.dtype, config.device)
     device = torch.device("cpu") if accelerator is None else accelerator.device
-    tokenizer = Tokenizer.from_pretrained(directory)
+    tokenizer = load_tokenizer(directory)
     tokenizer.chat = tokenizer.chat.with_settings(None, template_settings(config).text)
     is_native = _is_native(config, model_config)
     _refuse_unsupported(config, directory, model_config)
     is_dummy = config.weights == "dummy"
     files = [] if is_dummy else _fetched_weights(config, directory, model_config)
-    weights = None if is_dummy else _opened(config, directory, model_config, files)
+    weights: CheckpointWeights | None = None
+    if not is_dummy:
+        weights, files = _opened(config, directory, model_config, files)
     needed = _weight_bytes(config, directory, model_config, weights, 1 if group is None else group.size)
     if group is not None and group.is_first and accelerator is None:
         needed *= group.size  # in the same memory
-    if group is not None and accelerator is None and not is_native and not are_mapped(files, dtype):
+    if group is not None and accelerator is None and not is_native and not _are_mapped(directory, files, dtype):
         # ranks load the whole model, one after another
         needed += transformers_bytes(directory, dtype) if weights is None else _float_bytes(weights, dtype)
     free = system_resources.free_bytes() if accelerator is None else accelerator.free_bytes()
@@ -115,7 +120,7 @@ def load_model(
         decoder = TransformersDecoder.load(
             directory,
             dtype,
-            weights=weights if model_config.quantization is not None else None,
+            weights=weights if _may_have_codes(model_config, weights) else None,
             dummy_seed=config.weights_seed if is_dummy else None,
             on_progress=progress.report,
             device=device,
@@ -158,7 +163,7 @@ def weight_bytes(config: RuntimeConfig) -> int:
     model_config = ModelConfig.from_pretrained(directory)
     _refuse_unsupported(config, directory, model_config)
     files = [] if config.weights == "dummy" else _fetched_weights(config, directory, model_config)
-    weights = None if config.weights == "dummy" else _opened(config, directory, model_config, files)
+    weights = None if config.weights == "dummy" else _opened(config, directory, model_config, files)[0]
     return _weight_bytes(config, directory, model_config, weights)
 
 
@@ -178,11 +183,27 @@ def _refuse_unsupported(config: RuntimeConfig, directory: Path, model_config: Mo
 
 
 def _opened(
-    config: RuntimeConfig, directory: Path, model_config: ModelConfig, files: Iterable[Path]
-) -> SafetensorsWeights:
-    """The weights in the files of a checkpoint, by the names that its decoder expects."""
+    config: RuntimeConfig, directory: Path, model_config: ModelConfig, files: list[Path]
+) -> tuple[CheckpointWeights, list[Path]]:
+    """The weights of a checkpoint by the names that its decoder expects, and the files that have them.
+
+    Args:
+        files: its safetensors.
+    """
+    if is_gguf(directory):
+        return gguf_weights(directory)
     is_text = model_config.is_multimodal and _is_native(config, model_config)
-    return SafetensorsWeights(directory, files, model_config.quantization, is_multimodal=is_text)
+    return SafetensorsWeights(directory, files, model_config.quantization, is_multimodal=is_text), files
+
+
+def _are_mapped(directory: Path, files: Iterable[Path], dtype: torch.dtype) -> bool:
+    """See `are_mapped`; of a GGUF file, no rank loads the whole model."""
+    return is_gguf(directory) or are_mapped(files, dtype)
+
+
+def _may_have_codes(model_config: ModelConfig, weights: CheckpointWeights | None) -> bool:
+    """Whether weights may be stored in few bits."""
+    return model_config.quantization is not None or isinstance(weights, GgufWeights)
 
 
 def _weight_bytes(
@@ -196,13 +217,13 @@ def _weight_bytes(
     dtype = pick_dtype(config.dtype, config.device)
     if _is_native(config, model_config):
         needed = native_bytes(part_of(model_config, num_ranks), dtype)
-        if weights is None or model_config.quantization is None:
+        if weights is None or not _may_have_codes(model_config, weights):
             return needed
         return int(needed * min(1.0, held_bytes(weights, dtype) / native_bytes(model_config, dtype)))
     held: int | None = None
     if weights is not None and num_ranks == 1:  # ranks multiply codes out
-        is_quantized = model_config.quantization is not None
-        held = held_bytes(weights, dtype) if is_quantized else _float_bytes(weights, dtype)
+        has_codes = _may_have_codes(model_config, weights)
+        held = held_bytes(weights, dtype) if has_codes else _float_bytes(weights, dtype)
     if held is not None and not model_config.is_multimodal:
         return held
     # Files of a multimodal model hold more than its text half.
@@ -216,7 +237,9 @@ def _float_bytes(weights: CheckpointWeights, dtype: torch.dtype) -> int:
 
 
 def _fetched_weights(config: RuntimeConfig, directory: Path, model_config: ModelConfig) -> list[Path]:
-    """The weight files of a checkpoint. Files on a hub are downloaded, if there is memory for the weights."""
+    """The safetensors files of a checkpoint. Files on a hub are downloaded, if there is memory for the weights."""
+    if is_gguf(directory):
+        return []
     name = HubName.parse(config.model)
     if name is not None:
         dtype = pick_dtype(config.dtype, config.device)
@@ -257,19 +280,24 @@ class _Progress:
 
 
 def model_directory(model: str) -> Path:
-    """The directory of `RuntimeConfig.model`. Of a model on a hub, files other than weights are downloaded unless they are in the cache.
+    """The directory of `RuntimeConfig.model`, or its GGUF file.
+
+    Of a model on a hub, GGUF files or else files other than weights are downloaded unless they are in the cache.
 
     Raises:
-        ModelLoadError: `model` is no directory, or on a hub from which it cannot be downloaded; explains a misspelled or mistaken name.
+        ModelLoadError: `model` is no directory or GGUF file, a directory with several GGUF models, or on a hub from which it cannot be
+            downloaded; explains a misspelled or mistaken name.
     """
     if model == EMBEDDED_MODEL:
         return Path(str(resources.files("rtlang.tiny")))
     try:
         if (name := HubName.parse(model)) is not None:
-            return hub_directory(name)
+            return hub_directory(name) if name.file is None else hub_file(name)
         directory = Path(model).expanduser()
-        if directory.is_dir():
+        if is_gguf(directory):
             return directory
+        if directory.is_dir():
+            return gguf_in(directory, names_in(directory)) or directory
         raise ModelLoadError(model, path_obstacle(model))
     except (
         RuntimeError,
@@ -277,6 +305,43 @@ def model_directory(model: str) -> Path:
         ValueError,
     ) as error:  # "~" of an unknown user, a name that is too long or has a null
         raise ModelLoadError(model, f"no such directory: {error}") from None
+
+
+def load_tokenizer(path: Path) -> Tokenizer:
+    """The tokenizer of a model directory or of a GGUF file; tokenizer.json beside the file replaces the one in its metadata.
+
+    Raises:
+        ModelLoadError: it is missing, damaged, or cannot be used incrementally.
+    """
+    if not is_gguf(path):
+        return Tokenizer.from_pretrained(path)
+    entries = gguf_config(path)
+    ends = entries["eos_token_id"]
+    eos_token_ids = ends if isinstance(ends, list) else [ends] if ends is not None else []
+    names = names_in(path.parent)
+    if "tokenizer.json" in names:
+        settings = None if "tokenizer_config.json" in names else _gguf_settings(path)
+        return Tokenizer.from_pretrained(
+            path.parent, settings=settings, eos_token_ids=eos_token_ids, num_logits=entries["vocab_size"]
+        )
+    parts = gguf_tokenizer(path)
+    return Tokenizer.from_parts(
+        parts.content,
+        parts.settings,
+        source=str(path),
+        part="metadata",
+        eos_token_ids=parts.eos_token_ids,
+        num_logits=entries["vocab_size"],
+    )
+
+
+def _gguf_settings(path: Path) -> dict[str, Any] | None:
+    """The content of tokenizer_config.json for a GGUF file; None if its metadata describe no tokenizer that is supported."""
+    try:
+        return gguf_tokenizer(path).settings
+    except ModelLoadError as error:
+        logger.warning("%s", error)
+        return None
 
 
 def pick_dtype(name: str, device: str = "cpu") -> torch.dtype:

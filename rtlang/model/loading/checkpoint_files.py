@@ -1,7 +1,7 @@
 """Finds the files of a checkpoint that hold its weights, and names the content of a folder without them.
 
-Works on names, so that a repository on a hub is judged before anything of it is downloaded. Only safetensors in the layout of transformers
-are loaded: the files of the index, or one file.
+Works on names, so that a repository on a hub is judged before anything of it is downloaded. Of a directory, only safetensors in the layout
+of transformers are loaded: the files of the index, or one file. GGUF files are named one by one, or found by gguf/model_files.py.
 """
 
 from __future__ import annotations
@@ -16,10 +16,6 @@ from rtlang.contract.errors import ModelLoadError
 
 INDEX = "model.safetensors.index.json"
 ADAPTER_CONFIG = "adapter_config.json"
-GGUF_ADVICE = (
-    "GGUF files cannot be read yet; pass the safetensors checkpoint that it was made from, or multiply it out with transformers: "
-    "from_pretrained(FOLDER, gguf_file=NAME) of AutoModelForCausalLM and of AutoTokenizer, then save_pretrained(DIRECTORY) of both"
-)
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 _NO_WEIGHTS = re.compile(r"training_args\.|optimizer\.|scheduler\.|scaler\.|rng_state|openvino_")
 _OTHER_FORMATS = {
@@ -120,7 +116,7 @@ def other_format(names: Collection[str], read: Callable[[str], str]) -> str | No
         )
     ggufs = [name for name in root if name.lower().endswith(".gguf")]
     if ggufs:
-        return f"its weights are GGUF ({_shown(ggufs)}); {GGUF_ADVICE}"
+        return f"its weights are GGUF ({_shown(ggufs)}); pass one of these files: on a hub owner/name:{ggufs[0]}"
     pickles = [name for pattern in _PICKLES for name in root if fnmatch(name, pattern) and not _NO_WEIGHTS.match(name)]
     if pickles:
         return (
@@ -130,7 +126,9 @@ def other_format(names: Collection[str], read: Callable[[str], str]) -> str | No
     for pattern, kind in _OTHER_FORMATS.items():
         found = sorted(name for name in names if fnmatch(name.rpartition("/")[2], pattern))
         if found:
-            return f"its weights are in the format of {kind} ({_shown(found)}); only safetensors are loaded"
+            return (
+                f"its weights are in the format of {kind} ({_shown(found)}); only safetensors and GGUF files are loaded"
+            )
     return None
 
 

@@ -2,8 +2,8 @@
 
 Uses the `huggingface_hub` client with its cache, environment variables (HF_HOME, HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE) and progress
 bars. `hub_directory` downloads configuration, tokenizer and chat template, by which the loader judges the model; `download_weights`
-then downloads the safetensors files that are loaded and no others, of the same commit; never pickles or code. If no hub is reachable, the
-cache is used.
+then downloads the safetensors files that are loaded and no others, of the same commit; never pickles or code. A GGUF file is a whole model:
+`hub_file` downloads it, or all files of one that is split. If no hub is reachable, the cache is used.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.loading.checkpoint_files import INDEX, config_obstacle, weight_files, weight_names
+from rtlang.model.loading.gguf.model_files import first_files, shards_of
 from rtlang.model.loading.model_names import HubName
 from rtlang.model.loading.published import first_line
 
@@ -48,6 +49,32 @@ def hub_directory(name: HubName) -> Path:
             )
         wanted = [each for each in names if _is_small(each)]
         return Path(snapshot_download(name.repository, revision=name.revision, allow_patterns=wanted))
+
+
+def hub_file(name: HubName) -> Path:
+    """Download the missing files of a GGUF model on a hub, and return the path of the one that is named.
+
+    Raises:
+        ModelLoadError: the repository does not have the file, and as `hub_directory`.
+    """
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+
+    assert name.file is not None
+    with _reported(name):
+        paths = {}
+        for each in shards_of(name.file):
+            try:
+                paths[each] = Path(hf_hub_download(name.repository, each, revision=name.revision))
+            except LocalEntryNotFoundError:  # there is no hub
+                raise
+            except EntryNotFoundError:
+                names, _ = _names_of(name)
+                there = ", ".join(first_files(names)[:8]) or "none"
+                raise ModelLoadError(
+                    _text(name), f"the repository has no file {each}; its GGUF files: {there}"
+                ) from None
+        return paths[name.file]
 
 
 def download_weights(name: HubName, directory: Path) -> None:
@@ -151,4 +178,5 @@ def _cause(error: Any) -> str:
 
 
 def _text(name: HubName) -> str:
-    return name.repository if name.revision is None else f"{name.repository}@{name.revision}"
+    file = "" if name.file is None else f":{name.file}"
+    return f"{name.repository}{file}" if name.revision is None else f"{name.repository}{file}@{name.revision}"

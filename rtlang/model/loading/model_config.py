@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rtlang.contract.errors import ModelLoadError
+from rtlang.model.loading.gguf.model_files import gguf_config, is_gguf
 from rtlang.model.loading.model_names import directory_obstacle
 from rtlang.model.loading.published import MEDIA_CONFIGS, refuse_published, text_entries
 
@@ -109,21 +110,33 @@ class ModelConfig:
 
     @classmethod
     def from_pretrained(cls, path: str | Path) -> ModelConfig:
-        """Read config.json, and generation_config.json if it exists, of a model directory.
+        """Read config.json, and generation_config.json if it exists, of a model directory, or the metadata of a GGUF file.
 
         Raises:
             ModelLoadError: the directory or config.json does not exist, an entry is missing or invalid, or the model does not generate
                 text; names the entry or the class.
         """
-        directory = Path(path)
-        raw = _read_json(directory, "config.json", required=True)
-        refuse_published(directory, raw)
-        generation = _read_json(directory, "generation_config.json", required=False)
-        if raw.get("quantization_config") is None and (
-            found := _read_json(directory, _MODELOPT_CONFIG, required=False)
-        ):
+        source = Path(path)
+        if is_gguf(source):
+            return cls.from_entries(gguf_config(source), source)
+        raw = _read_json(source, "config.json", required=True)
+        if raw.get("quantization_config") is None and (found := _read_json(source, _MODELOPT_CONFIG, required=False)):
             raw = {**raw, "quantization_config": {"quant_method": "modelopt", **found}}
-        reader = _Reader(directory, raw, generation)
+        return cls.from_entries(raw, source, _read_json(source, "generation_config.json", required=False))
+
+    @classmethod
+    def from_entries(
+        cls, entries: dict[str, Any], source: Path, generation: dict[str, Any] | None = None
+    ) -> ModelConfig:
+        """The parameters that the content of config.json, and that of generation_config.json, describe.
+
+        Args:
+            source: the model directory or GGUF file that they are from.
+        Raises:
+            ModelLoadError: see `from_pretrained`.
+        """
+        refuse_published(source, entries)
+        reader = _Reader(source, entries, generation or {})
         try:
             return reader.model_config()
         except (ValueError, TypeError, OverflowError) as error:  # an entry of an unexpected type
@@ -131,18 +144,18 @@ class ModelConfig:
 
 
 class _Reader:
-    """Parses one config.json. Used within `from_pretrained` only."""
+    """Parses one config.json. Used within `from_entries` only."""
 
-    def __init__(self, directory: Path, raw: dict[str, Any], generation: dict[str, Any]) -> None:
-        self.path = str(directory)
+    def __init__(self, source: Path, raw: dict[str, Any], generation: dict[str, Any]) -> None:
+        self.path, self.part = str(source), "metadata" if is_gguf(source) else "config.json"
         self.raw, self.generation = raw, generation
         given = raw.get("text_config")
         self.given: dict[str, Any] = {**raw, **given} if isinstance(given, dict) else raw
         is_plain = raw.get("model_type") in _NATIVE_FAMILIES or not isinstance(raw.get("model_type"), str)
-        self.text = raw if is_plain else text_entries(directory)
+        self.text = raw if is_plain else text_entries(source)
 
     def fail(self, reason: str) -> ModelLoadError:
-        return ModelLoadError(self.path, f"config.json: {reason}")
+        return ModelLoadError(self.path, f"{self.part}: {reason}")
 
     def number(self, *names: str, default: int | None = None) -> int:
         """The first existing entry of `names`, which are the names different families use for one parameter."""

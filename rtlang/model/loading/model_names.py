@@ -1,4 +1,4 @@
-"""Names of models: `owner/name` or `owner/name@revision` on a hub, and explanations of names that lead to no directory."""
+"""Names of models: `owner/name`, `owner/name@revision` or `owner/name:file.gguf` on a hub, and what a name that leads nowhere means."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rtlang.contract.config import EMBEDDED_MODEL
-from rtlang.model.loading.checkpoint_files import GGUF_ADVICE, config_obstacle, names_in, other_format
+from rtlang.model.loading.checkpoint_files import config_obstacle, names_in, other_format
 
 _PART = r"[\w-][\w.-]*"
 _HUB_NAME = re.compile(rf"({_PART}/{_PART})(?:@([\w.][\w./-]*))?", re.ASCII)
+_HUB_FILE = re.compile(
+    rf"(?P<repository>{_PART}/{_PART})(?:@(?P<before>[\w][\w.-]*))?(?P<mark>[:/])(?P<file>(?:{_PART}/)*{_PART}\.gguf)"
+    r"(?:@(?P<after>[\w.][\w./-]*))?",
+    re.ASCII | re.IGNORECASE,
+)
 _FILE = re.compile(r"\.(gguf|safetensors|bin|pth?|ckpt|json|zip|tar|tgz|gz|onnx|llamafile)$", re.IGNORECASE)
 _ARCHIVE = re.compile(r"\.(zip|tar|tgz|gz|bz2|xz|zst|7z)$", re.IGNORECASE)
 _SCHEME = re.compile(r"(\w[\w+.-]*):(//)?(.+)")
@@ -19,18 +24,34 @@ _HOSTED = re.compile(r"[\w-]+(?:\.[\w-]+)+(?::\d+)?/(.+)", re.ASCII)
 _WITH_TAG = re.compile(rf"({_PART}(?:/{_PART})*):({_PART})", re.ASCII)
 _ON_PAGE = re.compile(rf"(?:models/)?({_PART}/{_PART})(?:/(?:tree|blob|resolve|raw|commit)/([\w.-]+).*)?/?", re.ASCII)
 _HUB_FORM = "a model on a hub is owner/name or owner/name@revision"
+_GGUF_FORM = "pass the path of a GGUF file, or owner/name:FILE.gguf on a hub"
 
 
 @dataclass(frozen=True, slots=True)
 class HubName:
-    """A model on a hub. `revision` is a branch, a tag or a commit; None for the default branch."""
+    """A model on a hub.
+
+    Attributes:
+        revision: a branch, a tag or a commit; None for the default branch.
+        file: the GGUF file that is the model, or the first of its files; None for a repository that is one model.
+    """
 
     repository: str
     revision: str | None
+    file: str | None = None
 
     @classmethod
     def parse(cls, model: str) -> HubName | None:
-        """The name that `model` is; None if it is a path: something is there, or it ends as a file's name does."""
+        """The name that `model` is; None if it is a path: something is there, or it ends as a file's name does.
+
+        A GGUF file on a hub may be written as a path in its repository, unless the first folder exists here.
+        """
+        found = _HUB_FILE.fullmatch(model)
+        if found is not None and not (found["before"] and found["after"]):
+            is_here = found["mark"] == "/" and Path(model.split("/")[0]).exists()
+            if is_here or Path(model).exists():
+                return None
+            return cls(found["repository"], found["before"] or found["after"], found["file"])
         match = _HUB_NAME.fullmatch(model)
         if match is None or _FILE.search(model) or Path(model).exists():
             return None
@@ -51,8 +72,8 @@ def path_obstacle(model: str) -> str:
 
 def _file_obstacle(path: Path) -> str:
     directory, name = path.parent, path.name
-    if name.lower().endswith((".gguf", ".llamafile")):
-        return f"it is a GGUF file; {GGUF_ADVICE}"
+    if name.lower().endswith(".llamafile"):
+        return "it is a program with a GGUF file inside; pass the GGUF file"
     if _ARCHIVE.search(name):
         return "it is an archive; unpack it and pass the directory"
     names = names_in(directory)
@@ -80,12 +101,12 @@ def _meaning(model: str, path: Path) -> str:
         return f"; {_of_page(hosted[1])}{_gguf_tag(tagged)}"
     if tagged is not None and tagged[1].lower() not in ("hf", "huggingface", "file"):
         as_revision = f"; a revision is written {tagged[1]}@{tagged[2]}" if tagged[1].count("/") == 1 else ""
-        return f"; it looks like a name of Ollama, whose models are GGUF files. {GGUF_ADVICE}{as_revision}"
+        return f"; it looks like a name of Ollama, whose models are GGUF files; {_GGUF_FORM}{as_revision}"
     scheme = _SCHEME.fullmatch(model)
     if scheme is not None and (scheme[2] or "/" in scheme[3]) and len(scheme[1]) > 1:
         return _of_url(scheme[1].lower(), scheme[3])
-    if model.lower().endswith((".gguf", ".llamafile")):
-        return f" or file. {GGUF_ADVICE}"
+    if model.lower().endswith(".gguf"):
+        return " or file; a GGUF file on a hub is owner/name:FILE.gguf"
     if _FILE.search(model):
         return " or file; pass the directory that holds config.json and the weights"
     near = difflib.get_close_matches(path.name, _folders(path.parent), n=1)
@@ -124,7 +145,7 @@ def _named(match: re.Match[str]) -> str:
 
 
 def _gguf_tag(tagged: re.Match[str] | None) -> str:
-    return "" if tagged is None else f"; its tag {tagged[2]!r} selects a GGUF file, which cannot be read"
+    return "" if tagged is None else f"; its tag {tagged[2]!r} selects a GGUF file: pass owner/name:FILE.gguf"
 
 
 def _folders(parent: Path) -> list[str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rtlang.contract.errors import ModelLoadError
+from rtlang.model.loading.gguf.model_files import gguf_config, is_gguf
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ _PURPOSES = {
 
 
 def read_config(directory: Path) -> Any:
-    """Read the `transformers` configuration of a checkpoint.
+    """Read the `transformers` configuration of a checkpoint, a directory or a GGUF file.
 
     A model type that transformers does not know is read as the type of the published class, if transformers has the class.
 
@@ -70,17 +71,20 @@ def read_config(directory: Path) -> Any:
     """
     from transformers import AutoConfig
 
-    raw = json.loads((directory / "config.json").read_text(encoding="utf-8"))
+    is_file = is_gguf(directory)
+    raw = gguf_config(directory) if is_file else json.loads((directory / "config.json").read_text(encoding="utf-8"))
     known = _with_known_types(raw)
     try:
         with quiet():
+            if is_file:
+                return _known_types()[known["model_type"]].from_dict(known)
             if known is raw:
                 return AutoConfig.from_pretrained(directory, trust_remote_code=False, local_files_only=True)
             logger.info("model type %r is read as %r, the type of %s", *_types(raw, known), raw.get("architectures"))
             return _known_types()[known["model_type"]].from_dict(known)
     except Exception as error:  # third-party code of any model type may raise anything
         if raw.get("model_type") in _known_types() and "auto_map" not in raw:
-            what, reason = "cannot read the config.json of", first_line(error)
+            what, reason = f"cannot read the {'metadata' if is_file else 'config.json'} of", first_line(error)
         elif "auto_map" in raw:
             what = "does not know"
             reason = "it requires remote code, which is never run; look for a version of the model in the format of transformers"

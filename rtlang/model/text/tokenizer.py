@@ -107,11 +107,22 @@ class Tokenizer:
         self.chat = ChatTemplate(self, description.chat_template, names)
 
     @classmethod
-    def from_pretrained(cls, directory: str | Path) -> Tokenizer:
+    def from_pretrained(
+        cls,
+        directory: str | Path,
+        *,
+        settings: dict[str, Any] | None = None,
+        eos_token_ids: Iterable[int] = (),
+        num_logits: int = 0,
+    ) -> Tokenizer:
         """Load tokenizer.json, and related settings from tokenizer_config.json, generation_config.json and config.json.
 
         If only an older format exists (tokenizer.model, or vocab.json with merges.txt), `transformers` converts it.
 
+        Args:
+            settings: of tokenizer_config.json, if the directory has none.
+            eos_token_ids: tokens that end generation, besides those that the files name.
+            num_logits: the model's own size of its vocabulary, if config.json does not say it.
         Raises:
             ModelLoadError: the tokenizer is missing, damaged, or cannot be used incrementally.
         """
@@ -119,12 +130,16 @@ class Tokenizer:
         content = _read_json(path, "tokenizer.json")
         if content is None:
             content = _convert(path)
-        settings = _read_json(path, "tokenizer_config.json") or {}
+        settings = _read_json(path, "tokenizer_config.json") or settings or {}
         template = _chat_template_file(path)
         if template is not None:
             settings = {**settings, "chat_template": template}
         return cls.from_parts(
-            content, settings, source=str(path), eos_token_ids=_config_eos_ids(path), num_logits=_num_logits(path)
+            content,
+            settings,
+            source=str(path),
+            eos_token_ids=_config_eos_ids(path).union(eos_token_ids),
+            num_logits=_num_logits(path) or num_logits,
         )
 
     @classmethod

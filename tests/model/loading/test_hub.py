@@ -37,6 +37,16 @@ try:
 except ModelLoadError as error:
     print("refused:", error)
 """
+FILE = """
+import sys
+from rtlang.contract.errors import ModelLoadError
+from rtlang.model.loading.hub import hub_file
+from rtlang.model.loading.model_names import HubName
+try:
+    print(hub_file(HubName.parse(sys.argv[1])).read_text())
+except ModelLoadError as error:
+    print("refused:", error)
+"""
 LOAD = """
 import sys
 from rtlang.contract.config import RuntimeConfig
@@ -105,6 +115,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send(json.dumps(content).encode(), has_body, {})
         if self.server.is_gated:
             return self._send(b"{}", has_body, {"X-Error-Code": "GatedRepo"}, 403)
+        if "/".join(parts[4:]) not in files:
+            return self._send(b"{}", has_body, {"X-Error-Code": "EntryNotFound"}, 404)
         path = files["/".join(parts[4:])]
         if has_body:
             self.server.fetched.append("/".join(parts[4:]))
@@ -321,6 +333,24 @@ def test_repositories_without_safetensors_are_refused_by_their_list_of_files(
     assert text.startswith("refused: cannot load the model at 'team/tiny'")
     assert expected in text
     assert set(hub.fetched) <= {"config.json", "adapter_config.json"}
+
+
+def test_a_gguf_file_is_downloaded_with_its_other_parts_only(hub: Hub, tmp_path: Path) -> None:
+    folder = hub.folders[MAIN] = tmp_path / "repository"
+    parts = [f"q4/tiny-0000{number}-of-00002.gguf" for number in (1, 2)]
+    for name in (*parts, "tiny-q8.gguf", "config.json", "mmproj.gguf"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+    assert fetch(tmp_path, f"team/tiny:{parts[1]}", hub.url, script=FILE) == parts[1]
+    assert sorted(hub.fetched) == parts
+    hub.fetched.clear()
+    assert fetch(tmp_path, "team/tiny/tiny-q8.gguf@main", hub.url, script=FILE) == "tiny-q8.gguf"
+    assert hub.fetched == ["tiny-q8.gguf"]
+    assert fetch(tmp_path, f"team/tiny:{parts[0]}", hub.url, script=FILE, offline=True) == parts[0]
+    missing = fetch(tmp_path, "team/tiny:tiny-q5.gguf", hub.url, script=FILE)
+    assert "refused: cannot load the model at 'team/tiny:tiny-q5.gguf'" in missing
+    assert f"the repository has no file tiny-q5.gguf; its GGUF files: {parts[0]}, tiny-q8.gguf" in missing
+    assert "no model hub is reachable" in fetch(tmp_path, "team/tiny:other.gguf", hub.url, script=FILE, offline=True)
 
 
 def test_refusals_say_what_a_hub_said_or_that_there_is_none(hub: Hub, tmp_path: Path) -> None:

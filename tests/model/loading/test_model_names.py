@@ -33,6 +33,17 @@ from rtlang.model.loading.model_names import HubName
         ("rtlang:tiny", None),
         ("team/", None),
         ("models/tiny.gguf", None),
+        ("team/tiny:tiny-q4.gguf", HubName("team/tiny", None, "tiny-q4.gguf")),
+        ("team/tiny/tiny-q4.gguf", HubName("team/tiny", None, "tiny-q4.gguf")),
+        ("team/tiny:q4/tiny.GGUF@v1.0", HubName("team/tiny", "v1.0", "q4/tiny.GGUF")),
+        ("team/tiny@v1.0:tiny-q4.gguf", HubName("team/tiny", "v1.0", "tiny-q4.gguf")),
+        ("team/tiny@v1.0/tiny-q4.gguf", HubName("team/tiny", "v1.0", "tiny-q4.gguf")),
+        ("team/tiny@refs/pr/3:tiny.gguf", None),
+        ("team/tiny@v1:tiny.gguf@v2", None),
+        ("/team/tiny/tiny.gguf", None),
+        ("./team/tiny/tiny.gguf", None),
+        ("team/tiny/../tiny.gguf", None),
+        ("team/tiny:tiny.bin", None),
         ("out/model.safetensors", None),
     ],
 )
@@ -47,6 +58,15 @@ def test_a_directory_of_that_name_wins(tmp_path: Path, monkeypatch: pytest.Monke
     assert model_directory("team/tiny") == Path("team/tiny")
 
 
+def test_a_file_in_a_folder_that_is_here_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "team").mkdir()
+    assert HubName.parse("team/tiny/tiny.gguf") is None
+    assert HubName.parse("team/tiny:tiny.gguf") == HubName("team/tiny", None, "tiny.gguf")
+    (tmp_path / "team" / "tiny:tiny.gguf").touch()
+    assert HubName.parse("team/tiny:tiny.gguf") is None
+
+
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
@@ -54,7 +74,10 @@ def test_a_directory_of_that_name_wins(tmp_path: Path, monkeypatch: pytest.Monke
         ("qwen2.5:7b-instruct-q4_K_M", "a name of Ollama, whose models are GGUF files"),
         ("library/llama3:8b", "a name of Ollama, whose models are GGUF files"),
         ("team/tiny:v1.0", "a revision is written team/tiny@v1.0"),
-        ("hub.example/team/tiny:Q4_K_M", "'team/tiny'; its tag 'Q4_K_M' selects a GGUF file"),
+        (
+            "hub.example/team/tiny:Q4_K_M",
+            "'team/tiny'; its tag 'Q4_K_M' selects a GGUF file: pass owner/name:FILE.gguf",
+        ),
         ("hub.example/team/tiny", "pass the name on the hub, 'team/tiny'"),
         ("hf:team/tiny", "pass 'team/tiny'"),
         ("hf://team/tiny@v1.0", "pass 'team/tiny@v1.0'"),
@@ -74,7 +97,7 @@ def test_a_directory_of_that_name_wins(tmp_path: Path, monkeypatch: pytest.Monke
         (" team/tiny\n", "without the blanks around it: 'team/tiny'"),
         ("rtlang:large", "the model that is part of the package is rtlang:tiny"),
         ("$MODELS/tiny", "variables in a path are not replaced"),
-        ("models/tiny.gguf", "GGUF files cannot be read yet"),
+        ("models/tiny.gguf", "no such directory or file; a GGUF file on a hub is owner/name:FILE.gguf"),
         ("models/model.safetensors", "pass the directory that holds config.json and the weights"),
         ("no/such/dir/at/all", ""),
         ("/no/such/dir", ""),
@@ -114,12 +137,17 @@ def test_a_near_name_and_a_revision_of_a_directory_are_recognised(
     [
         ({"config.json": "{}", "model.safetensors": ""}, "model.safetensors", "it is a file; pass its directory, "),
         ({"config.json": "{}"}, "config.json", "it is a file; pass its directory, "),
-        ({"tiny-q4.gguf": ""}, "tiny-q4.gguf", "it is a GGUF file; GGUF files cannot be read yet"),
+        ({"tiny-q4.gguf": ""}, "tiny-q4.gguf", "the file is empty"),
+        ({"tiny.llamafile": ""}, "tiny.llamafile", "it is a program with a GGUF file inside"),
         ({"model.zip": ""}, "model.zip", "it is an archive; unpack it"),
         ({"pytorch_model.bin": ""}, "pytorch_model.bin", "the weights are pickled (pytorch_model.bin)"),
         ({"adapter_model.safetensors": ""}, "adapter_model.safetensors", "it is an adapter (LoRA), not a whole model"),
         ({"notes.txt": ""}, "notes.txt", "it is a file, expected the model's directory"),
-        ({"tiny-q4.gguf": "", "tiny-q8.gguf": ""}, "", "its weights are GGUF (tiny-q4.gguf and 1 more)"),
+        (
+            {"tiny-q4.gguf": "", "tiny-q8.gguf": ""},
+            "",
+            "it has 2 GGUF models; pass one of the files: tiny-q4.gguf, tiny-q8",
+        ),
         ({"pytorch_model.bin": ""}, "", "the weights are pickled (pytorch_model.bin)"),
         ({"params.json": "{}", "consolidated.00.pth": ""}, "", "the layout of the model's authors"),
         (

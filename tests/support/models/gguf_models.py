@@ -453,5 +453,7 @@ def _llama3_factors(config: Any, rope: dict[str, Any]) -> NDArray[np.float32]:
 
 
 def _stored(name: str, values: NDArray[np.float32], kind: str) -> StoredTensor | NDArray[np.float32]:
-    is_plain = values.ndim < 2 or kind == "F32" or "norm" in name or "ffn_gate_inp" in name or name.endswith(".bias")
-    return values if is_plain else stored(kind, values)
+    is_plain = (
+        values.ndim < 2 or values.shape[-1] % 32 or any(part in name for part in ("norm", "ffn_gate_inp", ".bias"))
+    )
+    return values if is_plain or kind == "F32" else stored(kind, values)

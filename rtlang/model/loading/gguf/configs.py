@@ -53,13 +53,6 @@ _SAID_ELSEWHERE = frozenset(
     )
 )
 _SIGMOID = 2  # of expert_gating_func
-# Control tokens that end a reply, by the names that model families give them; a file names one or two by number.
-_END_TOKENS = frozenset(
-    (
-        *("<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|im_end|>", "<|endoftext|>", "<end_of_turn>", "<eos>"),
-        *("<|end|>", "<|return|>", "<|call|>", "<|END_OF_TURN_TOKEN|>", "[|endofturn|]", "<end_of_utterance>"),
-    )
-)
 
 
 def architecture_of(fields: Fields) -> Architecture:
@@ -149,15 +142,8 @@ def token_entries(file: GgufFile, num_tokens: int) -> dict[str, Any]:
     for entry, name in (("bos_token_id", "bos"), ("pad_token_id", "padding")):
         value = metadata.get(f"tokenizer.ggml.{name}_token_id")
         found[entry] = value if isinstance(value, int) and value < num_tokens else None
-    ends = {metadata.get(f"tokenizer.ggml.{name}_token_id") for name in ("eos", "eot", "eom")}
-    tokens, kinds = metadata.get("tokenizer.ggml.tokens"), metadata.get("tokenizer.ggml.token_type")
-    if isinstance(tokens, list) and isinstance(kinds, list):
-        named = {text: number for number, (text, kind) in enumerate(zip(tokens, kinds, strict=False)) if kind in (3, 4)}
-        names = _END_TOKENS & named.keys()
-        if "<|return|>" in names:  # of a format in which <|end|> ends a message, of which a reply has several
-            names -= {"<|end|>"}
-        ends |= {named[name] for name in names}
-    ids = sorted(each for each in ends if isinstance(each, int) and each < num_tokens)
+    ends = (metadata.get(f"tokenizer.ggml.{name}_token_id") for name in ("eos", "eot", "eom"))
+    ids = sorted({each for each in ends if isinstance(each, int) and each < num_tokens})
     found["eos_token_id"] = ids[0] if len(ids) == 1 else ids or None
     return found
 

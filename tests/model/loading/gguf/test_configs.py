@@ -22,7 +22,6 @@ _LLAMA = {
     "llama.feed_forward_length": 96,
     "llama.attention.layer_norm_rms_epsilon": 1e-5,
 }
-_TOKENS = {"tokenizer.ggml.tokens": ["<s>", "</s>", "a", "<|eot_id|>", "<|im_end|>"], "tokenizer.ggml.bos_token_id": 0}
 
 
 def _entries(tmp_path: Path, metadata: dict[str, Any], tensors: dict[str, tuple[int, ...]] | None = None) -> Any:
@@ -63,13 +62,12 @@ def test_numbers_are_those_that_were_written(tmp_path: Path) -> None:
     [
         ({"tokenizer.ggml.eos_token_id": 1}, 1),
         ({"tokenizer.ggml.eos_token_id": 1, "tokenizer.ggml.eot_token_id": 3}, [1, 3]),
-        ({"tokenizer.ggml.eos_token_id": 1, "tokenizer.ggml.token_type": [3, 3, 1, 3, 1]}, [1, 3]),
-        ({"tokenizer.ggml.token_type": [3, 3, 1, 1, 1]}, None),
+        ({}, None),
         ({"tokenizer.ggml.eos_token_id": 77}, None),
     ],
 )
-def test_texts_end_at_named_tokens_and_control_tokens(tmp_path: Path, metadata: dict[str, Any], ends: object) -> None:
-    assert _entries(tmp_path, {**_LLAMA, **_TOKENS, **metadata})["eos_token_id"] == ends
+def test_texts_end_at_the_tokens_that_are_named(tmp_path: Path, metadata: dict[str, Any], ends: object) -> None:
+    assert _entries(tmp_path, {**_LLAMA, **metadata})["eos_token_id"] == ends
 
 
 def test_an_architecture_that_is_not_served_is_refused_by_name(tmp_path: Path) -> None:
