@@ -99,7 +99,11 @@ CASES: dict[str, GgufCase] = {
         _rope("yarn", factor=4.0, original_max_position_embeddings=64),
         {"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "rope.scaling.original_context_length": 64},
     ),
+    "qwen2vl": GgufCase("qwen2vl", "qwen2", {}, {"rope.dimension_sections": [4, 2, 2, 0]}),
     "qwen3": GgufCase("qwen3", "qwen3", {"head_dim": 32}),
+    "qwen3vl": GgufCase(
+        "qwen3vl", "qwen3", {"head_dim": 32}, {"rope.dimension_sections": [8, 4, 4, 0], "n_deepstack_layers": 0}
+    ),
     "qwen2moe": GgufCase(
         "qwen2moe",
         "qwen2_moe",
@@ -179,6 +183,13 @@ CASES: dict[str, GgufCase] = {
         {"attention_multiplier": 0.2, "residual_multiplier": 0.5, "embedding_multiplier": 2.0, "logits_scaling": 2.0},
         {"attention.scale": 0.2, "residual_scale": 0.5, "embedding_scale": 2.0, "logit_scale": 2.0},
     ),
+    "minicpm": GgufCase(
+        "minicpm",
+        "granite",
+        {"attention_multiplier": 0.25, "residual_multiplier": 0.5, "embedding_multiplier": 2.0, "logits_scaling": 2.0},
+        {"residual_scale": 0.5, "embedding_scale": 2.0, "logit_scale": 2.0},
+    ),
+    "exaone": GgufCase("exaone", "llama"),
     "starcoder2": GgufCase("starcoder2", "starcoder2", {"use_bias": True, "sliding_window": None}),
     "stablelm": GgufCase(
         "stablelm",
@@ -284,7 +295,7 @@ CASES: dict[str, GgufCase] = {
 """By a name of their own; an architecture may have several."""
 
 _PLUS_ONE = ("gemma", "gemma2", "gemma3", "nemotron")
-_INTERLEAVED = ("llama", "smollm3", "olmo", "granite", "arcee")
+_INTERLEAVED = ("llama", "smollm3", "olmo", "granite", "minicpm", "arcee")
 
 
 def make_model(case: GgufCase, **settings: Any) -> Any:

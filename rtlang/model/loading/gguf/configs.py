@@ -259,11 +259,13 @@ def _olmo(fields: Fields, entries: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _granite(fields: Fields, entries: Mapping[str, Any]) -> dict[str, Any]:
+    # without them, llama.cpp takes the numbers of a certain MiniCPM
+    default = None if fields.architecture == "minicpm" else 1.0
     return {
         "attention_multiplier": fields.real("attention.scale", entries["head_dim"] ** -0.5),
-        "embedding_multiplier": fields.real("embedding_scale", 1.0),
-        "residual_multiplier": fields.real("residual_scale", 1.0),
-        "logits_scaling": fields.real("logit_scale", 1.0),
+        "embedding_multiplier": fields.real("embedding_scale", default),
+        "residual_multiplier": fields.real("residual_scale", default),
+        "logits_scaling": fields.real("logit_scale", default),
         **_llama(fields, entries),
     }
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import gguf
 import pytest
 import transformers
@@ -34,3 +37,9 @@ def test_stems_lead_to_names_that_the_package_leads_back() -> None:
         for stem, part in architecture.stems.items():
             found = table.get_name(f"model.layers.0.{part}")
             assert found in (None, f"blk.0.{stem.partition('.')[0]}"), (name, stem, found)
+
+
+def test_the_documentation_lists_them() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "model-families.md").read_text(encoding="utf-8")
+    listed = page.partition("The architectures (`general.architecture`) that are served:")[2].partition(".\n")[0]
+    assert re.findall("`(.+?)`", listed) == sorted(name for name in ARCHITECTURES if " " not in name)
