@@ -194,7 +194,7 @@ class Float8Linear(LowBitLinear):
 
     def __init__(self, part: LowBitPart, dtype: torch.dtype, machine: Processor | None = None) -> None:
         super().__init__(part, dtype)
-        self._product = Float8Product(part, dtype, machine or processor())
+        self.product = Float8Product(part, dtype, machine or processor())
 
     @classmethod
     def pack(

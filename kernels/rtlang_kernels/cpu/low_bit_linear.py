@@ -15,18 +15,21 @@ from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 import torch
+from numba.core import types
 from torch import Tensor
 
 from rtlang_kernels.contract.fused_step import BLOCK, LinearLayer
 from rtlang_kernels.contract.low_bit import INPUT_GROUP, LowBitWeight, StackedWeight
 from rtlang_kernels.cpu.codegen.linear_vectors import STEP, stack_sums
-from rtlang_kernels.cpu.codegen.llvm_bridge import invoke, source_digest
+from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
 from rtlang_kernels.cpu.codegen.low_bit_vectors import LANES, LINE, LowBitCode, low_bit_tile
 from rtlang_kernels.cpu.linear import (
     GATE,
     UNMEASURED,
     WORTH_THREADS,
     Prefetch,
+    PrefetchDistance,
+    Tiling,
     block_outputs,
     line_end_address,
     tiling,
@@ -135,6 +138,28 @@ def low_bit_kernel(code: LowBitCode, rows: int, lines: int, level: int) -> Calla
     return low_bit_linear
 
 
+def _kernel_for(code: LowBitCode, cut: Tiling, ahead: PrefetchDistance) -> Callable[..., None]:
+    """The kernel for a tiling."""
+    return low_bit_kernel(code, cut.rows, max(1, -(-code.bits // cut.passes)), ahead.level)
+
+
+@cache
+def low_bit_address(code: LowBitCode, cut: Tiling, ahead: PrefetchDistance) -> int:
+    """Address of the machine code of `low_bit_kernel` for a tiling."""
+    return address_of(_kernel_for(code, cut, ahead), (types.int64,) * 23)
+
+
+def records_ahead(code: LowBitCode, ahead: PrefetchDistance) -> int:
+    """How many bytes ahead records are requested."""
+    return ahead.num_bytes * code.record_bytes // (code.chunk_bytes * code.span // INPUT_GROUP)
+
+
+def low_bit_finish(dtype: torch.dtype) -> int:
+    """Address of the machine code that ends the lines of a layer of few bits with inputs of `dtype`."""
+    # Not by the instruction that rounds to bfloat16: it takes denormal numbers for zeros.
+    return line_end_address(1, int(dtype == torch.bfloat16), 0)
+
+
 class LowBitPart(NamedTuple):
     """A packed weight and what is applied to its sums; constants are float32 [blocks, 2, BLOCK]: biases, and scales of outputs."""
 
@@ -172,7 +197,7 @@ class Product(Protocol):
         """The results, with a prefetch."""
 
 
-class _Work(NamedTuple):
+class PartWork(NamedTuple):
     """What a call needs to know of a part; addresses that are zero belong to what there is not.
 
     Attributes:
@@ -192,34 +217,38 @@ class _Work(NamedTuple):
     num_bytes: int
 
 
-class _Share(NamedTuple):
-    """Parts with one order of inputs."""
+class Share(NamedTuple):
+    """Parts whose inputs are quantized together."""
 
-    order: Tensor | None
     plan: InputPlan
-    works: tuple[_Work, ...]
+    works: tuple[PartWork, ...]
 
 
 class LowBitProduct:
     """Multiplies inputs by some weights, whose results lie side by side; calls from several threads are safe.
 
-    Args:
+    Attributes:
+        in_features, out_features: of all weights together.
         dtype: of inputs and results.
+        max_rows: of the highest tile.
+        shares: the parts by how their inputs are quantized.
     """
 
     def __init__(self, parts: Sequence[LowBitPart], dtype: torch.dtype) -> None:
         self.in_features, self.out_features = parts[0].layout.num_inputs, sum(part.out_features for part in parts)
         self.dtype, self.max_rows = dtype, parts[0].code.max_rows
-        self._is_gated, self._parts, self._shares = parts[0].is_gated, tuple(parts), []
+        self._is_gated, self._parts = parts[0].is_gated, tuple(parts)
+        shares: list[Share] = []
         columns = list(itertools.accumulate((part.out_features for part in parts), initial=0))
         left = list(zip(parts, columns, strict=False))
         while left:
-            order = left[0][0].input_order
-            alike = [(part, column) for part, column in left if _is_same(part.input_order, order)]
-            left = [(part, column) for part, column in left if not _is_same(part.input_order, order)]
-            plan = InputPlan([part.layout for part, _ in alike])
-            self._shares.append(_Share(order, plan, tuple(_work(part, plan, column) for part, column in alike)))
-        self._num_bytes = sum(work.num_bytes for share in self._shares for work in share.works)
+            first = left[0][0]
+            alike = [(part, column) for part, column in left if _have_same_inputs(part, first)]
+            left = [(part, column) for part, column in left if not _have_same_inputs(part, first)]
+            plan = InputPlan([part.layout for part, _ in alike], first.input_order)
+            shares.append(Share(plan, tuple(_work(part, plan, column) for part, column in alike)))
+        self.shares = tuple(shares)
+        self._num_bytes = sum(work.num_bytes for share in self.shares for work in share.works)
 
     def is_worth_threads(self, num_rows: int) -> bool:
         """Whether several threads are faster than one."""
@@ -233,22 +262,19 @@ class LowBitProduct:
             return out
         cut, item = tiling(num_rows, self.max_rows), x.itemsize
         ahead, place = prefetch.ahead(cut), out.data_ptr()
-        # Not by the instruction that rounds to bfloat16: it takes denormal numbers for zeros.
-        finish = line_end_address(1, int(x.dtype == torch.bfloat16), 0)
+        finish = low_bit_finish(x.dtype)
+        if x.stride(1) != 1 or x.stride(0) < self.in_features:
+            x = x.contiguous()
         calls, kept = [], []
-        for order, plan, works in self._shares:
-            if order is not None:
-                ordered = x.index_select(1, order)
-            else:
-                ordered = x if x.stride(1) == 1 and x.stride(0) >= self.in_features else x.contiguous()
-            memory, size = plan.quantized(ordered, cut.rows)
+        for plan, works in self.shares:
+            memory, size = plan.quantized(x, cut.rows)
             kept.append(memory)
             values = memory.ctypes.data
             for work in works:
                 target, code = place + work.column * item, work.code
                 calls.append(
                     (
-                        low_bit_kernel(code, cut.rows, max(1, -(-code.bits // cut.passes)), ahead.level),
+                        _kernel_for(code, cut, ahead),
                         (
                             values,
                             values + size * SCALES_AT,
@@ -263,7 +289,7 @@ class LowBitProduct:
                             num_rows,
                             cut.passes,
                             ahead.num_bytes,
-                            ahead.num_bytes * code.record_bytes // (code.chunk_bytes * code.span // INPUT_GROUP),
+                            records_ahead(code, ahead),
                             work.is_gated,
                             finish,
                         ),
@@ -307,10 +333,10 @@ def _run_share(
             run(*arguments, first, last)
 
 
-def _work(part: LowBitPart, plan: InputPlan, column: int) -> _Work:
+def _work(part: LowBitPart, plan: InputPlan, column: int) -> PartWork:
     layout, packed, table = part.layout, part.packed, part.layout.table
     start, extra = planes_of(layout)
-    return _Work(
+    return PartWork(
         part.code,
         plan.place(start),
         plan.place(extra),
@@ -328,8 +354,13 @@ def _work(part: LowBitPart, plan: InputPlan, column: int) -> _Work:
     )
 
 
-def _is_same(a: Tensor | None, b: Tensor | None) -> bool:
-    return a is b or (a is not None and b is not None and torch.equal(a, b))
+def _have_same_inputs(a: LowBitPart, b: LowBitPart) -> bool:
+    """Whether parts have one order of inputs, and as much padding."""
+    if a.layout.num_chunks != b.layout.num_chunks:
+        return False
+    if a.input_order is None or b.input_order is None:
+        return a.input_order is b.input_order
+    return torch.equal(a.input_order, b.input_order)
 
 
 class LowBitLinear:
@@ -339,6 +370,7 @@ class LowBitLinear:
         in_features, out_features: of the layer; with `is_gated`, out_features is half the outputs of the weight.
         dtype: of inputs and results.
         part: the packed weight.
+        product: what multiplies it.
         prefetch: see `linear_tuning`.
     """
 
@@ -346,7 +378,7 @@ class LowBitLinear:
         self.part, self.dtype = part, dtype
         self.in_features, self.out_features = part.layout.num_inputs, part.out_features
         self.prefetch = UNMEASURED
-        self._product: Product = LowBitProduct((part,), dtype)
+        self.product: Product = LowBitProduct((part,), dtype)
 
     @classmethod
     def pack(
@@ -387,7 +419,7 @@ class LowBitLinear:
 
     def is_worth_threads(self, num_rows: int) -> bool:
         """Whether several threads are faster than one."""
-        return self._product.is_worth_threads(num_rows)
+        return self.product.is_worth_threads(num_rows)
 
     def __call__(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
         """Multiply x [num_rows, in_features] of `dtype`. Returns [num_rows, out_features], contiguous.
@@ -403,7 +435,7 @@ class LowBitLinear:
 
     def multiply(self, x: Tensor, residual: Tensor | None, prefetch: Prefetch) -> Tensor:
         """The same with another prefetch."""
-        return self._product.multiply(x, residual, prefetch)
+        return self.product.multiply(x, residual, prefetch)
 
     def rows(self, indices: Tensor) -> Tensor:
         """Outputs of the weight, not gated, at int64 `indices` [n], rounded once: `dtype` [n, in_features].
@@ -429,17 +461,18 @@ class JoinedLowBitLinear:
 
     Attributes:
         parts: not gated, of one dtype.
+        product: what multiplies them.
         in_features, out_features: of the whole.
     """
 
     def __init__(self, parts: Sequence[LowBitLinear]) -> None:
         self.parts = tuple(parts)
-        self._product = LowBitProduct([each.part for each in parts], parts[0].dtype)
-        self.in_features, self.out_features = self._product.in_features, self._product.out_features
+        self.product = LowBitProduct([each.part for each in parts], parts[0].dtype)
+        self.in_features, self.out_features = self.product.in_features, self.product.out_features
 
     def __call__(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
         """See `LowBitLinear`."""
-        return self._product.multiply(x, residual, self.parts[0].prefetch)
+        return self.product.multiply(x, residual, self.parts[0].prefetch)
 
     def rows(self, indices: Tensor) -> Tensor:
         """See `LowBitLinear`."""

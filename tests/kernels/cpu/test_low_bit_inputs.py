@@ -99,3 +99,21 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         torch.set_num_threads(before)
     for others in made[1:]:
         assert all(np.array_equal(values, others[name]) for name, values in made[0].items())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_inputs_in_another_order(dtype: torch.dtype) -> None:
+    x = inputs(7, 100).to(dtype)
+    order = torch.randperm(100, generator=torch.Generator().manual_seed(0))
+    layouts = plan(100).layouts
+    found = InputPlan(layouts, order).quantized(x, 4)
+    wanted = InputPlan(layouts).quantized(x[:, order].contiguous(), 4)
+    assert np.array_equal(found.memory, wanted.memory)
+
+
+@pytest.mark.parametrize(
+    "order", [torch.arange(99), torch.arange(1, 101), torch.arange(-1, 99)], ids=["99", "100", "-1"]
+)
+def test_an_order_that_leaves_the_inputs_is_refused(order: torch.Tensor) -> None:
+    with pytest.raises(ValueError, match="expected 100, from 0 to 99"):
+        InputPlan(plan(100).layouts, order)

@@ -13,8 +13,10 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from rtlang_kernels.contract.low_bit import INPUT_GROUP
-from rtlang_kernels.cpu.codegen.llvm_bridge import FLOAT, INT32
+from rtlang_kernels.cpu.codegen.llvm_bridge import FLOAT, INT16, INT32
+from rtlang_kernels.cpu.codegen.pair_vectors import at
 from rtlang_kernels.cpu.codegen.vector_builder import (
+    INT64,
     Lanes,
     call,
     constant,
@@ -70,6 +72,23 @@ def quantized_group(typing_context: Any, line: Any, target: Any, is_bf16: Any) -
         return cgutils.pack_array(builder, [scale, *sums])
 
     return typed_intrinsic(cast(Any, types).UniTuple(types.float32, 3), (types.int64, types.int64, is_bf16), 1, emit)
+
+
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def gathered_group(typing_context: Any, row: Any, order: Any, target: Any, is_bf16: Any) -> Any:
+    """gathered_group(row, order, target, is_bf16): copy 32 inputs of a row, at the int64 places from `order` on, to `target`."""
+    constants = literal_values(is_bf16)
+    if constants is None:
+        return None
+    kind, item = (INT16, 2) if constants[0] else (INT32, 4)
+
+    def emit(builder: Any, row: Any, order: Any, target: Any) -> None:
+        with cgutils.for_range(builder, INT64(INPUT_GROUP)) as loop:
+            place = load(builder, INT64, at(builder, order, (loop.index, 8)), 0)
+            value = load(builder, kind, at(builder, row, (place, item)), 0)
+            store(builder, value, at(builder, target, (loop.index, item)), 0)
+
+    return typed_intrinsic(types.void, (types.int64, types.int64, types.int64, is_bf16), 1, emit)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
