@@ -151,17 +151,18 @@ class JoinedLayers:
         return y if residual is None else residual.add_(y)
 
     def rows(self, indices: Tensor) -> Tensor:
-        """See `LinearLayer`."""
-        found = torch.empty(len(indices), self.in_features)
-        start = 0
+        """See `LinearLayer`. On a GPU, where a check would wait for the device, rows of wrong indices are NaN."""
+        if indices.device.type == "cpu":
+            for place, index in enumerate(indices.tolist()):
+                if not 0 <= index < self.out_features:
+                    raise IndexError(f"indices[{place}] = {index}: expected 0 to {self.out_features - 1}")
+        found: Tensor | None = None
         for layer in self.layers:
-            inside = (indices >= start) & (indices < start + layer.out_features)
-            own = layer.rows(indices[inside] - start)
-            found = found.to(own.dtype)
-            found[inside] = own
-            start += layer.out_features
-        if bool(((indices < 0) | (indices >= start)).any()):
-            raise IndexError(f"indices = {indices.tolist()}: expected 0 to {start - 1}")
+            own = layer.rows(indices.clamp(0, layer.out_features - 1))
+            is_own = (indices >= 0) & (indices < layer.out_features)
+            found = torch.where(is_own[:, None], own, torch.nan if found is None else found)
+            indices = indices - layer.out_features
+        assert found is not None
         return found
 
 

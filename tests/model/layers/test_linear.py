@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from rtlang.model.gpu import sync_check
 from rtlang.model.layers.linear import JoinedLayers, Linear, PackedModule, pack_linears
 from rtlang_kernels.reference.low_bit import exact_weight
 from tests.support.models.low_bit_weights import FORMATS, random_weight
@@ -193,3 +194,15 @@ def test_parts_in_several_formats_are_one_layer(has_floats: bool) -> None:
     assert relative_error(layer(x), expected) < 0.0075
     index = torch.tensor([100, 3, 70])
     assert torch.equal(layer.rows(index), torch.cat(exacts)[index].float())
+
+
+def test_rows_of_several_layers_are_looked_up_without_waiting_for_a_device() -> None:
+    layers = [Linear(torch.randn(size, 8, dtype=torch.float16)) for size in (3, 1, 4)]
+    joined = JoinedLayers(layers)
+    index = torch.tensor([7, 0, 3, 2, 4])
+    whole = torch.cat([layer.rows(torch.arange(layer.out_features)) for layer in layers])
+    assert torch.equal(joined.rows(index), whole[index])
+    assert sync_check.obstacle(lambda: joined.rows(index), torch.device("cpu")) is None
+    for wrong in (8, -1):
+        with pytest.raises(IndexError, match=rf"indices\[1\] = {wrong}: expected 0 to 7"):
+            joined.rows(torch.tensor([0, wrong]))
