@@ -28,15 +28,20 @@ from rtlang.model.gpu.device_sampler import _changed_logits
 from rtlang.model.host_runner import HostRunner
 from rtlang_kernels.triton.attention import paged_attention
 from rtlang_kernels.triton.grammar import automaton_store
+from rtlang_kernels.triton.linear.low_bit_linear import GpuLowBitLinear
 from rtlang_kernels.triton.sampling import sampler
 from rtlang_kernels_bench import automaton_checks
 from tests.support.kernels import gpu
 from tests.support.kernels.compiled_kernels import compiled_kernels
+from tests.support.long_tests import is_long
 from tests.support.models.model_steps import run_step
+from tests.support.models.quantized_checkpoints import SCHEMES, quantized_pair
 from tests.support.models.tiny_models import make_checkpoint
 
 DEVICE = "cuda" if os.environ.get("RTLANG_TEST_DEVICE") == "cuda" else "interpreter"
 PARAMS = SamplingParams()
+GPU_SCHEMES = [name for name in SCHEMES if name not in ("nf4", "llm.int8")]
+"""Formats whose codes stay on the device."""
 
 
 @pytest.fixture(scope="module")
@@ -205,6 +210,32 @@ def test_nothing_is_compiled_after_load(tmp_path: Path, triton: None, monkeypatc
     assert runner.num_replayed == 3
     assert [kernel for kernel in kernels if kernel not in at_load] == []
     assert len(at_load) > 20
+
+
+@pytest.mark.parametrize("scheme", [*GPU_SCHEMES] if is_long() else ["gptq in order"])
+def test_weights_of_few_bits_give_the_logits_of_their_float_twin(
+    scheme: str, tmp_path: Path, triton: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In prefill, in a graph of a decoding step, and in scores; the layers hold the codes."""
+    quantized_path, float_path = quantized_pair(tmp_path, scheme, "qwen2")
+    prompt = [(7 * i) % 250 for i in range(20)]
+    scored = Row(0, prompt, 0, (3, 5), 0, True, SamplingParams(logprobs=5), score_token_ids=prompt[1:], num_score_top=2)
+    both = [Step(0, (scored,)), Step(1, (Row(0, [9], 20, (3, 5), 0, True, SamplingParams(logprobs=5)),))]
+    runner = loaded(quantized_path)
+    assert all(isinstance(each.packed, GpuLowBitLinear) for each in runner.decoder._layers[0].linears)  # type: ignore[attr-defined]
+    other = on_cpu(float_path, monkeypatch)
+    expected = [run_step(other, step) for step in both]
+    if DEVICE == "interpreter":
+        monkeypatch.setenv("RTLANG_KERNELS", "triton")
+    for step, wanted in zip(both, expected, strict=True):
+        (mine,), (theirs,) = computed(runner, step).rows, wanted.rows
+        assert mine.token_id == theirs.token_id
+        assert mine.logprob is not None
+        assert theirs.logprob is not None
+        for a, b in zip((*mine.scores, mine.logprob), (*theirs.scores, theirs.logprob), strict=True):
+            assert a.logprob == pytest.approx(b.logprob, abs=1e-3)
+            assert [value for _, value in a.top] == pytest.approx([value for _, value in b.top], abs=1e-3)
+    assert runner.num_replayed == 1
 
 
 def test_a_closed_runner_holds_no_memory_of_the_device(checkpoint: Path, triton: None) -> None:

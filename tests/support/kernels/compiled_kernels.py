@@ -38,7 +38,7 @@ def compiled_kernels() -> Iterator[set[Hashable]]:
 
 
 def _facts(executor: Any, name: str, value: Any) -> Hashable:
-    assert isinstance(value, torch.Tensor) or type(value) in (bool, int, float, str), (
+    assert isinstance(value, (torch.Tensor, tuple)) or type(value) in (bool, int, float, str), (
         f"{name}: triton takes no {type(value)}"
     )
     is_constant = "constexpr" in str(executor.fn.__annotations__.get(name, "constexpr"))
