@@ -58,7 +58,7 @@ def test_quantized_weights_and_unknown_types_are_refused(tmp_path: Path) -> None
     (path / "config.json").write_text(json.dumps(unknown))
     with pytest.raises(ModelLoadError, match="nosuchmodel"):
         load_runner(path)
-    quantized = {**config, "quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 32}}
+    quantized = {**config, "quantization_config": {"quant_method": "hqq", "bits": 4}}
     (path / "config.json").write_text(json.dumps(quantized))
     with pytest.raises(ModelLoadError, match="quantized"):
         load_runner(path)
