@@ -310,11 +310,11 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/kernels/test_layer_ops.py",
         "emits code for the vector modules, which are tested there",
     ),
-    "kernels/rtlang_kernels/cpu/codegen/attention_vectors.py": (
+    "kernels/rtlang_kernels/cpu/codegen/attention/attention_vectors.py": (
         "tests/kernels/test_attention.py",
         "part of the CPU backend",
     ),
-    "kernels/rtlang_kernels/cpu/codegen/attention_tiles.py": (
+    "kernels/rtlang_kernels/cpu/codegen/attention/attention_tiles.py": (
         "tests/kernels/cpu/test_attention_layout.py",
         "part of the CPU backend",
     ),

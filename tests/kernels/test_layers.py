@@ -39,7 +39,7 @@ TORCH_FREE = (  # besides what they import of the libraries below
     "reference.noise",
     "cpu.codegen.llvm_bridge",
     "cpu.codegen.vector_builder",
-    "cpu.codegen.attention_vectors",
+    "cpu.codegen.attention.attention_vectors",
     "cpu.codegen.layer_vectors",
     "cpu.codegen.pair_vectors",
     "cpu.codegen.sampling_vectors",

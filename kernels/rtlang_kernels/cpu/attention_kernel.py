@@ -2,11 +2,11 @@
 
 It runs the passes of `planning.attention_passes` one by one. A pass packs each block of 64 keys into scratch memory, once for all its
 tokens and all heads of a KV head, and folds it into the state of every query line: products of query and keys, weights by 2**x, products of
-weights and values (`codegen.attention_vectors`; in matrix tiles `codegen.attention_tiles`). Reads of the next block are requested a few
+weights and values (`codegen.attention.attention_vectors`; in matrix tiles `attention_tiles`). Reads of the next block are requested a few
 cache lines at a time during the arithmetic.
 
-Bytes of a pool of int8 are multiplied as bytes where the processor has such products (`codegen.attention_bytes`), else packing turns them
-into numbers of the queries' type.
+Bytes of a pool of int8 are multiplied as bytes where the processor has such products (`attention_bytes`), else packing turns them into
+numbers of the queries' type.
 
 Scores are exponents to base 2. Keys of a block that no token of the pass sees are zeros, so that the contents of unused slots never reach
 a sum. The loop is compiled once; the steps that depend on the head geometry are compiled for each and called by address.
@@ -23,11 +23,10 @@ import numpy as np
 from numba.core import types
 from numpy.typing import NDArray
 
-from rtlang_kernels.cpu.codegen import attention_tiles
-from rtlang_kernels.cpu.codegen import attention_vectors as vectors
-from rtlang_kernels.cpu.codegen.attention_bytes import WEIGHT_ROW
-from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
-from rtlang_kernels.cpu.codegen.page_vectors import (
+from rtlang_kernels.cpu.codegen.attention import attention_tiles
+from rtlang_kernels.cpu.codegen.attention import attention_vectors as vectors
+from rtlang_kernels.cpu.codegen.attention.attention_bytes import WEIGHT_ROW
+from rtlang_kernels.cpu.codegen.attention.page_vectors import (
     BLOCK,
     GROUP,
     PageForm,
@@ -35,6 +34,7 @@ from rtlang_kernels.cpu.codegen.page_vectors import (
     pack_group,
     pack_values,
 )
+from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
 from rtlang_kernels.cpu.codegen.tile_vectors import HEIGHT, NO_TILES, close_tiles, work_bytes
 from rtlang_kernels.host.numba_jit import kernel
 from rtlang_kernels.host.processor import processor

@@ -20,8 +20,8 @@ from rtlang_kernels.cpu.attention_kernel import (
     geometry,
     scratch_bytes,
 )
-from rtlang_kernels.cpu.codegen.attention_tiles import fits_tiles
-from rtlang_kernels.cpu.codegen.page_vectors import (
+from rtlang_kernels.cpu.codegen.attention.attention_tiles import fits_tiles
+from rtlang_kernels.cpu.codegen.attention.page_vectors import (
     BYTES_BFLOAT16,
     BYTES_FLOAT32,
     FLOAT32,

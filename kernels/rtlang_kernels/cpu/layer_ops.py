@@ -12,8 +12,8 @@ from torch import Tensor
 
 from rtlang_kernels.contract.kv_lines import line_bytes
 from rtlang_kernels.cpu.codegen import layer_vectors as vector
+from rtlang_kernels.cpu.codegen.attention.page_vectors import quantize_line
 from rtlang_kernels.cpu.codegen.llvm_bridge import source_digest
-from rtlang_kernels.cpu.codegen.page_vectors import quantize_line
 from rtlang_kernels.host.numba_jit import kernel
 from rtlang_kernels.reference import kv_cache
 from rtlang_kernels.reference import layer_ops as reference

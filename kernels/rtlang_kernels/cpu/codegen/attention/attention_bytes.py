@@ -19,8 +19,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
-from rtlang_kernels.cpu.codegen.llvm_bridge import FLOAT, INT16, INT32
-from rtlang_kernels.cpu.codegen.page_vectors import (
+from rtlang_kernels.cpu.codegen.attention.page_vectors import (
     BLOCK,
     BYTES_BFLOAT16,
     FLOATS,
@@ -29,6 +28,7 @@ from rtlang_kernels.cpu.codegen.page_vectors import (
     PageForm,
     shuffle,
 )
+from rtlang_kernels.cpu.codegen.llvm_bridge import FLOAT, INT16, INT32
 from rtlang_kernels.cpu.codegen.pair_vectors import INT8, at, dot_bytes, fused_add
 from rtlang_kernels.cpu.codegen.vector_builder import INT64, call, constant, load, splat, store
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from rtlang_kernels.contract.kv_lines import line_bytes, scale_offset
-from rtlang_kernels.cpu.codegen.page_vectors import (
+from rtlang_kernels.cpu.codegen.attention.page_vectors import (
     BLOCK,
     BYTES_BFLOAT16,
     BYTES_FLOAT32,

@@ -20,15 +20,14 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from rtlang_kernels.cpu.codegen.attention_bytes import (
+from rtlang_kernels.cpu.codegen.attention.attention_bytes import (
     emit_gather,
     emit_query,
     emit_score,
     emit_weights,
     lanes_exchanged,
 )
-from rtlang_kernels.cpu.codegen.llvm_bridge import FLOAT, INT16, INT32
-from rtlang_kernels.cpu.codegen.page_vectors import (
+from rtlang_kernels.cpu.codegen.attention.page_vectors import (
     BLOCK,
     FLOAT32,
     FLOATS,
@@ -38,6 +37,7 @@ from rtlang_kernels.cpu.codegen.page_vectors import (
     shuffle,
     store_part,
 )
+from rtlang_kernels.cpu.codegen.llvm_bridge import FLOAT, INT16, INT32
 from rtlang_kernels.cpu.codegen.pair_vectors import SECOND, at, dot, fused_add, narrow, prefetch
 from rtlang_kernels.cpu.codegen.vector_builder import (
     INT64,

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rtlang_kernels.cpu.codegen import attention_vectors as vectors
-from rtlang_kernels.cpu.codegen.attention_bytes import QUERY_LIMIT, WEIGHT_LIMIT, WEIGHT_ROW
-from rtlang_kernels.cpu.codegen.page_vectors import BLOCK, BYTES_FLOAT32, GROUP, PageForm, pack_group
+from rtlang_kernels.cpu.codegen.attention import attention_vectors as vectors
+from rtlang_kernels.cpu.codegen.attention.attention_bytes import QUERY_LIMIT, WEIGHT_LIMIT, WEIGHT_ROW
+from rtlang_kernels.cpu.codegen.attention.page_vectors import BLOCK, BYTES_FLOAT32, GROUP, PageForm, pack_group
 from rtlang_kernels.host.processor import processor
 
 pytestmark = pytest.mark.skipif(not processor().has_int8_dot, reason="the processor has no products of bytes")

@@ -14,9 +14,9 @@ from typing import Any
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from rtlang_kernels.cpu.codegen.attention_vectors import request
+from rtlang_kernels.cpu.codegen.attention.attention_vectors import request
+from rtlang_kernels.cpu.codegen.attention.page_vectors import BLOCK, GROUP, PAIRED, PageForm
 from rtlang_kernels.cpu.codegen.llvm_bridge import INT32
-from rtlang_kernels.cpu.codegen.page_vectors import BLOCK, GROUP, PAIRED, PageForm
 from rtlang_kernels.cpu.codegen.pair_vectors import at
 from rtlang_kernels.cpu.codegen.tile_vectors import (
     HEIGHT,

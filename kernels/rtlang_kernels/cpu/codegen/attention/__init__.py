@@ -1,0 +1,1 @@
+"""Vector code and matrix tiles of CPU attention, over packed pages."""
