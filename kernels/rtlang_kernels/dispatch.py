@@ -37,7 +37,8 @@ class Backend:
     leaves linear layers to torch. `low_bit_linear` makes a layer of weights in the sense of `contract.low_bit`, whose outputs follow one
     another, a bias, whether gated, and the dtype of inputs. `joined_linear` makes one layer of several of the same inputs, so that
     these are prepared once, or returns None if it cannot. `tune` sets what is measured of the packed layers of a model, once they are
-    loaded. `fused_step` is None or covers only supported shapes: see `rtlang_kernels.contract.fused_step`.
+    loaded. `fused_step` is None or covers only supported shapes, see `rtlang_kernels.contract.fused_step`; it returns None for linear
+    layers that are not supported.
     """
 
     name: str
@@ -59,7 +60,7 @@ class Backend:
     )
     joined_linear: Callable[[Sequence[LinearLayer]], LinearLayer | None] | None = None
     tune: Callable[[Sequence[LinearLayer]], None] | None = None
-    fused_step: Callable[[FusedShape, Sequence[FusedLayer], Tensor], FusedStep] | None = None
+    fused_step: Callable[[FusedShape, Sequence[FusedLayer], Tensor], FusedStep | None] | None = None
 
 
 REFERENCE = Backend(
@@ -113,7 +114,7 @@ def cpu_backend() -> Backend:
         low_bit_linear=float8_linear.low_bit_linear,
         joined_linear=low_bit_linear.joined_linear,
         tune=linear_tuning.tune,
-        fused_step=fused_step.CpuFusedStep,
+        fused_step=fused_step.CpuFusedStep.of,
     )
 
 

@@ -82,7 +82,8 @@ class LinearLayer(Protocol):
 class FusedLayer:
     """Weights of one layer, in the dtype of the shape; q, k, v share one linear layer, and so do gate and up.
 
-    `gate_up` applies the gate. Norm weights are [hidden_size], except `q_norm` and `k_norm`: [head_dim] or None.
+    `gate_up` applies the gate, or has twice as many results, gates first, and leaves that to the step. Norm weights are [hidden_size],
+    except `q_norm` and `k_norm`: [head_dim] or None.
     """
 
     input_norm: Tensor

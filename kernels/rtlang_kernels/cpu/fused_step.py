@@ -4,12 +4,13 @@ Between two calls from Python, the interpreter and torch's dispatcher read memor
 small models and few tokens that takes several times as long as the arithmetic. Here no other code runs between the layers, and each
 weight is read once, in memory order, for all tokens together.
 
-The operations are the kernels of `linear`, `layer_ops` and `attention_kernel`, called by address: the same code as for separate operations,
-so a step has the same bits either way.
+The operations are the kernels of `fused_linears`, `layer_ops` and `attention_kernel`, called by address: the same code as for separate
+operations, so a step has the same bits either way.
 
 Threads take blocks of outputs of a linear layer dynamically, so a thread that other programs slow down takes fewer; norms and rotations are
-split by token, attention by KV head and token. A barrier separates operations (`codegen.team_sync`): some seven per layer, at less than a
-microsecond each, where waking threads for every operation would cost tens.
+split by token, attention by KV head and token. Inputs of weights of few bits are quantized by the thread that normed them, or by groups. A
+barrier separates operations (`codegen.team_sync`): some seven per layer, at less than a microsecond each, where waking threads for every
+operation would cost tens.
 """
 
 from __future__ import annotations
@@ -25,39 +26,47 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rtlang_kernels.contract.attention_plan import AttentionPlan
-from rtlang_kernels.contract.fused_step import BLOCK, FusedLayer, FusedShape
+from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape, LinearLayer
 from rtlang_kernels.cpu import attention_kernel, layer_ops
 from rtlang_kernels.cpu.attention import NO_SINKS, NO_SPLIT, paged_attention, variant_of
 from rtlang_kernels.cpu.attention_kernel import ATTEND_TYPES, LAYOUT_FIELDS, attend_kernel
 from rtlang_kernels.cpu.attention_layout import layout_of
-from rtlang_kernels.cpu.codegen.linear_vectors import LINE, WORD
+from rtlang_kernels.cpu.codegen.linear_vectors import LINE, STEP
 from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
-from rtlang_kernels.cpu.codegen.team_sync import barrier, fetch_add, yield_address
-from rtlang_kernels.cpu.layer_ops import head_weights, line_block, norm_kernel, rope_kernel
-from rtlang_kernels.cpu.linear import GATE, PackedLinear, Tiling, blocks_of, finish_address, linear_address, tiling
+from rtlang_kernels.cpu.codegen.team_sync import barrier, yield_address
+from rtlang_kernels.cpu.fused_linears import (
+    GROUPS,
+    IS_SPLIT,
+    MULTIPLY_TYPES,
+    SITES,
+    TILE,
+    FusedLinears,
+    is_supported,
+    multiply_kernel,
+    quantize,
+)
+from rtlang_kernels.cpu.layer_ops import gate_kernel, head_weights, line_block, norm_kernel, rope_kernel
+from rtlang_kernels.cpu.low_bit_inputs import QUANTIZE_TYPES, quantize_kernel
 from rtlang_kernels.cpu.threads import run_team
 from rtlang_kernels.host.numba_jit import kernel
 
 NO_CAP = np.float32(0.0)
 MIN_ROWS = 32  # of the working memory, in tokens
 
-# Fields of the int64 table of layers: addresses, and whether heads are normalized; a weight is followed by its constants. The row after the
-# last layer only has INPUT_NORM.
-INPUT_NORM, QKV, QKV_CONSTANTS, HEADS, HAS_Q_NORM, HAS_K_NORM, K_POOL, V_POOL = range(8)
-OUTPUT, OUTPUT_CONSTANTS, POST_NORM, GATE_UP, GATE_UP_CONSTANTS, DOWN, DOWN_CONSTANTS = range(8, 15)
-TABLE_FIELDS = 15
-# Entries of the int64 vector of buffers: addresses of lines in the element type.
-RESIDUAL, NORMED, PROJECTED, ATTENDED, GATED, COS, SIN, RESULT = range(8)
-NUM_BUFFERS = 8
-# Entries of the int64 vector of sizes: elements per token, bytes per element, passes of linear layers, and bytes of their prefetch.
-HIDDEN, INNER, Q_SIZE, KV_SIZE, ITEM, PASSES, AHEAD = range(7)
-# Entries of the int64 vector of machine code addresses, see `_addresses`; LINEAR depends on the number of tokens.
-LINEAR_ROWS, FINISH, NORM, ROPE, ATTEND, YIELD = range(6)
-# Shared counters, a cache line each: arrivals at barriers, then the blocks of each linear layer that were taken.
-LINEARS = 4  # of a layer
-SHARES = 4  # of a linear layer, for each thread
+# Fields of the int64 table of layers: addresses, and whether heads are normalized. The row after the last layer only has INPUT_NORM.
+INPUT_NORM, POST_NORM, HEADS, HAS_Q_NORM, HAS_K_NORM, K_POOL, V_POOL = range(7)
+TABLE_FIELDS = 7
+QKV, OUTPUT, GATE_UP, DOWN = range(SITES)
+# Entries of the int64 vector of buffers: addresses of lines in the element type, and of quantized inputs. SPLIT are gates and factors.
+RESIDUAL, NORMED, PROJECTED, ATTENDED, SPLIT, GATED, QUANTIZED, COS, SIN, RESULT = range(10)
+NUM_BUFFERS = 10
+# Entries of the int64 vector of sizes: elements per token, bytes per element.
+HIDDEN, INNER, Q_SIZE, KV_SIZE, ITEM = range(5)
+# Entries of the int64 vector of machine code addresses.
+MULTIPLY, QUANTIZE, NORM, ROPE, ATTEND, ACTIVATE, YIELD = range(7)
 _ENDED = 1 << 40  # arrivals that release all threads from their barriers
-_MIN_TEAM_WORK = 200_000  # steps times blocks times tiles, about a millisecond: a thread wakes in 30 us, and barriers cost more under load
+# Bytes of weights times tiles, about a millisecond: a thread wakes in 30 us, and barriers cost more under load.
+_MIN_TEAM_WORK = 200_000 * STEP
 _SPLIT_NS = 10_000  # attention of a layer that is worth splitting among threads that run anyway
 
 
@@ -67,11 +76,21 @@ _INTS, _TABLE = types.Array(types.int64, 1, "C"), types.Array(types.int64, 2, "C
 
 
 @cache
-def _addresses(shape: FusedShape) -> NDArray[np.int64]:
-    """Machine code addresses of the operations, at the indices NORM to ATTEND; ROPE, which depends on the pools, is 0."""
-    norm = norm_kernel(int(shape.dtype == torch.bfloat16), line_block(shape.hidden_size))
-    norm_address = address_of(norm, (*(_INT,) * 6, _FLOAT))
-    return np.array([0, 0, norm_address, 0, address_of(attend_kernel(), ATTEND_TYPES), yield_address()], np.int64)
+def _addresses(shape: FusedShape, is_quantized: bool, is_split: bool) -> NDArray[np.int64]:
+    """Machine code addresses of the operations; 0 for QUANTIZE and ACTIVATE, if no site needs them, and for ROPE, which depends on the
+    pools."""
+    is_bf16 = int(shape.dtype == torch.bfloat16)
+    norm = (*(_INT,) * 6, _FLOAT)
+    operations: list[tuple[Callable[..., None], tuple[Any, ...]] | None] = [  # in the order of their indices
+        (multiply_kernel(), MULTIPLY_TYPES),
+        (quantize_kernel(is_bf16), QUANTIZE_TYPES) if is_quantized else None,
+        (norm_kernel(is_bf16, line_block(shape.hidden_size)), norm),
+        None,
+        (attend_kernel(), ATTEND_TYPES),
+        (gate_kernel(is_bf16, line_block(shape.intermediate_size)), (_INT,) * 4) if is_split else None,
+    ]
+    addresses = [0 if operation is None else address_of(*operation) for operation in operations]
+    return np.array([*addresses, yield_address()], np.int64)
 
 
 @cache
@@ -82,22 +101,13 @@ def _rope_address(shape: FusedShape, is_int8: bool) -> int:
     return address_of(rope, (_INTS, _INTS, _INTS, _INT, _INT, _INT, _FLOAT))
 
 
-@kernel(inline=True)
-def _multiply(linear: Any, call: Any, num_blocks: Any, num_threads: Any, counter: Any) -> None:
-    """Compute shares of the blocks of a linear layer until all are taken."""
-    share = num_blocks if num_threads == 1 else max(1, num_blocks // (num_threads * SHARES))
-    block = fetch_add(counter, share)
-    while block < num_blocks:
-        invoke(linear, (*call, block, min(block + share, num_blocks)))
-        block = fetch_add(counter, share)
-
-
 @cache
 def _kernel() -> Callable[..., None]:
     """Compile the kernel, which serves all shapes.
 
     Args of the kernel:
-        table, buffers, sizes, code: int64, see above.  begin, end: range of stages, see `CpuFusedStep.forward`.
+        table, parts, sites, buffers, sizes, code: int64, see above and `fused_linears`.
+        begin, end: range of stages, see `CpuFusedStep.forward`.
         thread, num_threads: which of how many.  shared: address of their counters, zeros at first.
         computes_attention: whether each stage includes attention, for this thread.
         rotation: a layout of `rope_kernel`; fields that differ between stages are written here.  layout: likewise of `attend_kernel`. Each
@@ -108,6 +118,8 @@ def _kernel() -> Callable[..., None]:
 
     def fused(
         table: Any,
+        parts: Any,
+        sites: Any,
         buffers: Any,
         sizes: Any,
         code: Any,
@@ -138,45 +150,55 @@ def _kernel() -> Callable[..., None]:
             return
         num, num_layers = len(positions), len(table) - 1
         residual, normed, projected = buffers[RESIDUAL], buffers[NORMED], buffers[PROJECTED]
-        attended, gated = buffers[ATTENDED], buffers[GATED]
+        attended, gated, quantized = buffers[ATTENDED], buffers[GATED], buffers[QUANTIZED]
         hidden, inner, q_size, kv_size, item = sizes[HIDDEN], sizes[INNER], sizes[Q_SIZE], sizes[KV_SIZE], sizes[ITEM]
-        passes, ahead = sizes[PASSES], sizes[AHEAD]
-        wide, deep, inside = hidden * item, q_size * item, inner * item
-        linear, finish, yield_function = code[LINEAR_ROWS], code[FINISH], code[YIELD]
+        wide, deep, inside, outputs = hidden * item, q_size * item, inner * item, q_size + 2 * kv_size
+        multiply, quantizing, yield_function = code[MULTIPLY], code[QUANTIZE], code[YIELD]
         first, last = num * thread // num_threads, num * (thread + 1) // num_threads  # tokens of this thread
         own, skip = last - first, first * wide
         own_positions, own_slots = positions[first:last], slot_mapping[first:last]
         cos, sin = buffers[COS], buffers[SIN]
-        counter, expected = shared, np.int64(0)
+        expected = np.int64(0)
+        team = item, num, num_threads, shared + LINE
         for layer in range(begin, end):
             if layer > 0:  # the part of the previous layer after its attention
-                row = table[layer - 1]
-                weight, line = row[OUTPUT], row[OUTPUT_CONSTANTS]
-                output = (attended, deep, weight, line, residual, residual, wide, deep // WORD, hidden, num)
-                counter += LINE
-                _multiply(linear, (*output, passes, ahead, 0, finish), blocks_of(hidden, BLOCK), num_threads, counter)
+                row, place = table[layer - 1], (layer - 1) * SITES
+                site = sites[place + OUTPUT]
+                if site[TILE] > 0:
+                    groups = site[GROUPS] * thread // num_threads, site[GROUPS] * (thread + 1) // num_threads
+                    quantize(quantizing, site, attended, deep, quantized, num, (0, num), groups)
+                    expected = barrier(shared, expected, num_threads, yield_function)
+                invoke(multiply, (parts, site, attended, deep, quantized, residual, residual, wide, *team))
                 expected = barrier(shared, expected, num_threads, yield_function)
                 invoke(code[NORM], (residual + skip, 0, row[POST_NORM], normed + skip, own, hidden, eps))
+                site = sites[place + GATE_UP]
+                quantize(quantizing, site, normed, wide, quantized, num, (first, last), (0, site[GROUPS]))
                 expected = barrier(shared, expected, num_threads, yield_function)
-                weight, line = row[GATE_UP], row[GATE_UP_CONSTANTS]
-                gate_up = (normed, wide, weight, line, 0, gated, inside, wide // WORD, inner, num)
-                counter += LINE
-                _multiply(linear, (*gate_up, passes, ahead, 1, finish), blocks_of(inner, GATE), num_threads, counter)
+                is_split = site[IS_SPLIT] != 0
+                target, stride = (buffers[SPLIT], 2 * inside) if is_split else (gated, inside)
+                invoke(multiply, (parts, site, normed, wide, quantized, 0, target, stride, *team))
                 expected = barrier(shared, expected, num_threads, yield_function)
-                weight, line = row[DOWN], row[DOWN_CONSTANTS]
-                down = (gated, inside, weight, line, residual, residual, wide, inside // WORD, hidden, num)
-                counter += LINE
-                _multiply(linear, (*down, passes, ahead, 0, finish), blocks_of(hidden, BLOCK), num_threads, counter)
+                site = sites[place + DOWN]
+                tokens, groups = (
+                    (0, num),
+                    (site[GROUPS] * thread // num_threads, site[GROUPS] * (thread + 1) // num_threads),
+                )
+                if is_split:
+                    invoke(code[ACTIVATE], (target + first * stride, gated + first * inside, own, inner))
+                    tokens, groups = (first, last), (0, site[GROUPS])
+                quantize(quantizing, site, gated, inside, quantized, num, tokens, groups)
+                if is_split or site[TILE] > 0:
+                    expected = barrier(shared, expected, num_threads, yield_function)
+                invoke(multiply, (parts, site, gated, inside, quantized, residual, residual, wide, *team))
                 expected = barrier(shared, expected, num_threads, yield_function)
             row = table[layer]
             target = normed if layer < num_layers else buffers[RESULT]
             invoke(code[NORM], (residual + skip, 0, row[INPUT_NORM], target + skip, own, hidden, eps))
             if layer < num_layers:
+                site = sites[layer * SITES + QKV]
+                quantize(quantizing, site, normed, wide, quantized, num, (first, last), (0, site[GROUPS]))
                 expected = barrier(shared, expected, num_threads, yield_function)
-                weight, line, outputs = row[QKV], row[QKV_CONSTANTS], q_size + 2 * kv_size
-                qkv = (normed, wide, weight, line, 0, projected, outputs * item, wide // WORD, outputs, num)
-                counter += LINE
-                _multiply(linear, (*qkv, passes, ahead, 0, finish), blocks_of(outputs, BLOCK), num_threads, counter)
+                invoke(multiply, (parts, site, normed, wide, quantized, 0, projected, outputs * item, *team))
                 expected = barrier(shared, expected, num_threads, yield_function)
                 start = projected + first * outputs * item
                 rotation[layer_ops.Q] = start
@@ -211,15 +233,15 @@ def _kernel() -> Callable[..., None]:
 
     compiled: Any = kernel()(fused)
     # Only for these types: calls by address are not type-checked.
-    stages = (_TABLE, *(_INTS,) * 3, *(_INT,) * 5, types.boolean, _FLOAT, *(_INTS,) * 4)
+    stages = (*(_TABLE,) * 3, *(_INTS,) * 3, *(_INT,) * 5, types.boolean, _FLOAT, *(_INTS,) * 4)
     compiled.compile((*stages, _FLOAT, *ATTEND_TYPES[3:]))
     compiled.disable_compile()
     return cast(Callable[..., None], compiled)
 
 
-def _linears_of(layer: FusedLayer) -> tuple[PackedLinear, ...]:
-    """The linear layers in the order of the table."""
-    return cast(tuple[PackedLinear, ...], (layer.qkv, layer.output, layer.gate_up, layer.down))
+def _linears_of(layer: FusedLayer) -> tuple[LinearLayer, ...]:
+    """The linear layers of each site."""
+    return layer.qkv, layer.output, layer.gate_up, layer.down
 
 
 class CpuFusedStep:
@@ -235,26 +257,24 @@ class CpuFusedStep:
         """Take the addresses of the weights.
 
         Args:
-            layers: of which the linear layers are packed for the CPU.  norm: the final norm, [hidden_size].
+            layers: with linear layers that `fused_linears.is_supported`.  norm: the final norm, [hidden_size].
         Raises:
-            ValueError: the shape is not supported.
+            ValueError: the shape or a linear layer is not supported.
         """
         if not shape.is_supported:
             raise ValueError(f"shape = {shape}: expected a shape whose is_supported is true")
-        self._shape, self._run, self._code = shape, _kernel(), _addresses(shape).copy()
+        self._shape, self._run = shape, _kernel()
         self._owned: list[Any] = [norm]  # tensors whose addresses are in the tables
         rows = [self._row(layer) for layer in layers]
         self._table = np.zeros((len(rows) + 1, TABLE_FIELDS), np.int64)
         self._table[:-1] = rows
         self._table[-1, INPUT_NORM] = norm.data_ptr()
-        self._linears = _linears_of(layers[0])
-        self._linear = self._linears[0].code
-        self._num_steps = len(rows) * sum(linear.weight.shape[0] * linear.weight.shape[1] for linear in self._linears)
-        self._code[FINISH] = finish_address(self._linear)
-        self._tiling: Tiling | None = None
+        results = shape.qkv_size, shape.hidden_size, shape.intermediate_size, shape.hidden_size
+        self._linears = FusedLinears([_linears_of(layer) for layer in layers], results, shape.dtype)
+        self._code = _addresses(shape, self._linears.is_quantized, self._linears.has_split)
         self._pools: tuple[tuple[Tensor, ...], tuple[Tensor, ...]] | None = None
         sizes = shape.hidden_size, shape.intermediate_size, shape.q_size, shape.num_kv_heads * shape.head_dim
-        self._sizes = np.array((*sizes, shape.dtype.itemsize, 0, 0), np.int64)
+        self._sizes = np.array((*sizes, shape.dtype.itemsize), np.int64)
         self._buffers = np.zeros(NUM_BUFFERS, np.int64)
         self._memory: dict[int, Tensor] = {}  # by index of its address in `_buffers`
         self._num_rows = 0  # of the working memory
@@ -263,10 +283,21 @@ class CpuFusedStep:
         for place in (layer_ops.Q_STRIDE, layer_ops.K_STRIDE, layer_ops.V_STRIDE):
             self._rotation[place] = shape.qkv_size * item
         self._layout = np.zeros(LAYOUT_FIELDS, np.int64)
-        self._shared = np.zeros((1 + LINEARS * len(rows)) * LINE // 8, np.int64)
+        # A cache line each: arrivals at barriers, then the blocks that were taken of each part.
+        self._shared = np.zeros((1 + len(self._linears.parts)) * LINE // 8, np.int64)
         self._layout[attention_kernel.Q_STRIDE] = shape.qkv_size * item
         self._layout[attention_kernel.RESULT_STRIDE] = shape.q_size * item
         self._reserve(MIN_ROWS)
+
+    @classmethod
+    def of(cls, shape: FusedShape, layers: Sequence[FusedLayer], norm: Tensor) -> CpuFusedStep | None:
+        """The fused step; None if a linear layer is not supported.
+
+        Raises:
+            ValueError: the shape is not supported.
+        """
+        linears = (linear for layer in layers for linear in _linears_of(layer))
+        return cls(shape, layers, norm) if all(is_supported(linear, shape.dtype) for linear in linears) else None
 
     def is_worthwhile(self, num_tokens: int) -> bool:
         """See `FusedStep`."""
@@ -274,8 +305,7 @@ class CpuFusedStep:
 
     def _num_threads(self, num_tokens: int) -> int:
         """Threads that run a step."""
-        tiles = -(-num_tokens // self._linear.max_rows)
-        is_worth_team = self._num_steps * tiles >= _MIN_TEAM_WORK
+        is_worth_team = self._linears.num_bytes(num_tokens) >= _MIN_TEAM_WORK
         return torch.get_num_threads() if is_worth_team else 1
 
     def forward(
@@ -296,8 +326,8 @@ class CpuFusedStep:
         self._set_pools(k_pools, v_pools)
         result = torch.empty_like(residual)
         self._reserve(num_tokens)
-        self._cut(num_tokens)
-        buffers = self._buffers
+        linears, buffers = self._linears, self._buffers
+        linears.cut(num_tokens)
         buffers[RESIDUAL], buffers[RESULT] = residual.data_ptr(), result.data_ptr()
         buffers[COS], buffers[SIN] = cos.data_ptr(), sin.data_ptr()
         num_threads = self._num_threads(num_tokens)
@@ -316,6 +346,8 @@ class CpuFusedStep:
                 calls.append(
                     (
                         self._table,
+                        linears.parts,
+                        linears.sites,
                         buffers,
                         self._sizes,
                         self._code,
@@ -360,14 +392,20 @@ class CpuFusedStep:
         if num_tokens <= self._num_rows:
             return
         shape, num_rows = self._shape, max(MIN_ROWS, 1 << (num_tokens - 1).bit_length())
+        linears = self._linears
         for place, size in (
             (NORMED, shape.hidden_size),
             (GATED, shape.intermediate_size),
+            (SPLIT, 2 * shape.intermediate_size if linears.has_split else 0),
             (PROJECTED, shape.qkv_size),
             (ATTENDED, shape.q_size),
         ):
             self._memory[place] = torch.zeros((num_rows, size), dtype=shape.dtype)
-            self._buffers[place] = self._memory[place].data_ptr()
+        # The last tile may lack rows.
+        num_bytes = (num_rows + linears.max_height) * linears.input_bytes
+        self._memory[QUANTIZED] = torch.zeros(num_bytes, dtype=torch.int8)
+        for place, memory in self._memory.items():
+            self._buffers[place] = memory.data_ptr()
         self._projected = self._memory[PROJECTED]
         self._attended = self._memory[ATTENDED].view(num_rows, shape.num_q_heads, shape.head_dim)
         self._lse = torch.zeros((num_rows, shape.num_q_heads), dtype=torch.float32)
@@ -381,21 +419,9 @@ class CpuFusedStep:
         self._owned.append(tensor)
         return tensor.data_ptr()
 
-    def _cut(self, num_tokens: int) -> None:
-        """Select the linear kernel for a step of this many tokens."""
-        cut = tiling(num_tokens, self._linear.max_rows)
-        if cut == self._tiling:
-            return
-        ahead = self._linears[0].prefetch.ahead(cut)
-        self._code[LINEAR_ROWS] = linear_address(self._linear, cut, ahead)
-        self._sizes[PASSES], self._sizes[AHEAD] = cut.passes, ahead.num_bytes
-        self._tiling = cut
-
     def _row(self, layer: FusedLayer) -> NDArray[np.int64]:
         """Return the table row of addresses of a layer."""
         row, head_dim = np.zeros(TABLE_FIELDS, np.int64), self._shape.head_dim
-        for place, linear in zip((QKV, OUTPUT, GATE_UP, DOWN), _linears_of(layer), strict=True):
-            row[place], row[place + 1] = self._own(linear.weight), self._own(linear.constants)
         row[INPUT_NORM], row[POST_NORM] = self._own(layer.input_norm), self._own(layer.post_norm)
         row[HEADS] = self._own(head_weights(layer.q_norm, layer.k_norm, head_dim, head_dim))
         row[HAS_Q_NORM], row[HAS_K_NORM] = layer.q_norm is not None, layer.k_norm is not None

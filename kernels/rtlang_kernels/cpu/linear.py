@@ -260,12 +260,6 @@ def _kernel_for(code: Code, cut: Tiling, ahead: PrefetchDistance) -> Callable[..
     return linear_kernel(code, rows, lines_of(cut.passes), ahead.level)
 
 
-@kernel(inline=True)
-def blocks_of(num_outputs: Any, width: Any) -> Any:
-    """Number of blocks of `width` outputs, in compiled code."""
-    return (num_outputs + width - 1) // width
-
-
 def finish_address(code: Code) -> int:
     """Address of the machine code that ends the lines of a layer of floats."""
     return line_end_address(0, code.is_bf16, code.rounds_natively)

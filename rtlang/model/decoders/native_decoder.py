@@ -3,8 +3,8 @@
 A layer is eight calls on a CPU: norm, one linear for q, k and v, rotation fused with the KV write, attention, output linear that adds to
 the residual, norm, one linear for gate and up that ends in their product, down linear that adds to the residual. On a device the norms
 add, and the product is a call. The Python cost of each call dominates small models, so everything that does not change between steps is
-prepared at load time; on a CPU, a step of few tokens whose layers are not worth several threads is one call for all layers. After the
-last layer only the rows that need logits are kept. Does not use `transformers`.
+prepared at load time; on a CPU, all layers of a step of up to a thousand tokens are one call. After the last layer only the rows that need
+logits are kept. Does not use `transformers`.
 
 Sources: Touvron et al. 2023 (Llama), Jiang et al. 2023 (Mistral), Qwen2 and Qwen3 technical reports, Su et al. 2021 (rotary
 embedding).
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -139,7 +139,7 @@ class NativeDecoder:
         heads = () if head is None else (head,)
         tune_linears((*(linear for layer in decoder._layers for linear in layer.linears), *heads))
         make_fused, shape = None if group is not None else backend.fused_step, _shape(config, dtype)
-        if make_fused is not None and shape.is_supported and decoder._layers and not _has_codes(decoder._layers):
+        if make_fused is not None and shape.is_supported and decoder._layers:
             decoder._fused = make_fused(shape, [_packed(layer) for layer in decoder._layers], norm)
         return decoder
 
@@ -308,11 +308,6 @@ def _weight(source: WeightSource, name: str, shape: tuple[int, int]) -> Tensor |
     """A matrix in few bits if it is stored so, else as floats."""
     found = source.low_bit(name, shape)
     return source.tensor(name, shape) if found is None else found
-
-
-def _has_codes(layers: Sequence[_Layer]) -> bool:
-    """Whether a linear layer has weights that are not floats."""
-    return any(each.is_low_bit for layer in layers for each in layer.linears)
 
 
 def _packed(layer: _Layer) -> FusedLayer:

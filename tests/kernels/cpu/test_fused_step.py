@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +18,7 @@ from rtlang_kernels.cpu.fused_step import CpuFusedStep
 from rtlang_kernels.cpu.linear import PackedLinear, code_for, tile_code
 from rtlang_kernels.dispatch import BACKENDS, backend_named
 from tests.support.kernels.attention_cases import Step, Tree, exact, in_int8, lines_of, make_step, relative_error
+from tests.support.kernels.fused_steps import places, torch_threads
 
 HIDDEN, INNER, NUM_LAYERS, LONGEST, EPS = 64, 96, 3, 64, 1e-5
 TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 2e-2}
@@ -124,16 +123,6 @@ def _normed(x: Tensor, weight: Tensor) -> Tensor:
 def _linear(x: Tensor, weights: Weights) -> Tensor:
     weight, bias = weights
     return functional.linear(x, weight.double(), None if bias is None else bias.double())
-
-
-def places(step: Step) -> tuple[Tensor, Tensor]:
-    """Position and slot of every token of a step."""
-    positions, slots, size = [], [], step.tree.page_size
-    for row, (length, q_len) in enumerate(zip(step.tree.seq_lens, step.tree.q_lens, strict=True)):
-        for position in range(length - q_len, length):
-            positions.append(position)
-            slots.append(int(step.plan_args["page_table"][row, position // size]) * size + position % size)
-    return torch.tensor(positions), torch.tensor(slots)
 
 
 def check(model: Model, tree: Tree, windows: list[int | None]) -> None:
@@ -320,18 +309,10 @@ def test_a_team_works_on_steps_that_are_large_enough() -> None:
     ]
     with torch_threads(3):
         assert fused._num_threads(1) == 1
-        enough = fused_step._MIN_TEAM_WORK // fused._num_steps * fused._linear.max_rows
-        assert fused._num_threads(enough + 2 * fused._linear.max_rows) == 3
-
-
-@contextmanager
-def torch_threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+        height = model.layers[0].packed().down.code.max_rows
+        enough = fused_step._MIN_TEAM_WORK // model.shape.num_bytes(NUM_LAYERS, 0) * height
+        assert fused._num_threads(enough // 2) == 1
+        assert fused._num_threads(enough + 2 * height) == 3
 
 
 def test_earlier_steps_leave_no_state() -> None:

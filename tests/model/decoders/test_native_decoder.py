@@ -13,8 +13,11 @@ from safetensors.torch import load_file, save_file
 from rtlang.contract.config import RuntimeConfig
 from rtlang.model.decoders.native_decoder import NativeDecoder, rope_tables
 from rtlang.model.host_runner import HostRunner
+from rtlang.model.layers.checkpoint_source import DummySource
 from rtlang.model.loading.model_config import ModelConfig, RopeConfig
-from tests.support.models.model_steps import greedy_tokens, ragged_logits
+from rtlang_kernels.contract.low_bit import LowBitWeight
+from tests.support.models.low_bit_weights import FORMATS, random_weight
+from tests.support.models.model_steps import Pages, TrackedSequence, all_logits, greedy_tokens, next_row, ragged_logits
 from tests.support.models.tiny_models import VOCAB_SIZE, make_checkpoint, make_model, random_model, save_checkpoint
 
 LLAMA3_ROPE = {
@@ -231,6 +234,47 @@ def test_the_layers_of_small_models_are_one_call_with_the_same_bits(
     assert tokens[0] == tokens[1]
     assert calls[:30] == [20] + [1] * 29
     assert torch.equal(logits[0], logits[1])
+
+
+class CodedSource(DummySource):
+    """Noise, and weights of few bits where a format is given for a projection."""
+
+    def __init__(self, formats: dict[str, str]) -> None:
+        super().__init__(0, torch.bfloat16)
+        self._formats = formats
+
+    def low_bit(self, name: str, shape: tuple[int, ...]) -> LowBitWeight | None:
+        """See `WeightSource`."""
+        found = self._formats.get(name.split(".")[-2].removesuffix("_proj"))
+        return None if found is None else random_weight(FORMATS[found], *shape)
+
+
+@pytest.mark.parametrize(
+    ("formats", "is_supported"),
+    [
+        ({"q": "q4_0", "k": "q4_0", "v": "q8_0", "gate": "q4_0", "up": "q4_0", "down": "q8_0"}, True),
+        ({"q": "q8_0", "k": "q8_0", "v": "q8_0", "o": "q4_0", "gate": "q4_0", "up": "q8_0"}, True),
+        ({"q": "q4_0"}, False),
+    ],
+    ids=["o is floats", "gate and up differ, down is floats", "k and v are floats"],
+)
+def test_layers_of_few_bits_are_one_call_with_the_same_bits(
+    formats: dict[str, str], is_supported: bool, tmp_path: Path
+) -> None:
+    runner = load_runner(make_checkpoint(tmp_path, "qwen3"), dtype="bfloat16")
+    decoder = NativeDecoder.load(runner.model_config, CodedSource(formats), torch.bfloat16)
+    runner.decoder = decoder
+    assert (decoder._fused is not None) == is_supported
+    found = []
+    for is_fused in (True, False):
+        if not is_fused:
+            decoder._fused = None
+        sequence, pages = TrackedSequence(list(range(40, 49))), Pages(runner.kv.num_pages)
+        rows = [next_row(sequence, count, pages, runner.kv.page_size) for count in (8, 1)]
+        found.append(torch.cat([logits for row in rows for logits in all_logits(runner, [row])]))
+    assert torch.equal(*found)
+    assert found[0].isfinite().all()
+    assert found[0].std() > 0
 
 
 def test_the_definition_is_not_left_for_the_fused_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
