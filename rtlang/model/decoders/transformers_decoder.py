@@ -64,8 +64,8 @@ _NUDGE, _NUDGE_RATIO = 2e-6, 20.0
 # where that has almost none. Paged attention with packed layers has 0.9 to 1.1 times (tests.support.models.hub_table).
 _NOISE_RATIO, _LEAST_NOISE = 2.0, 2e-2
 # Median relative error of logits with layers of few bits against the stock model's with the same layers: at most so many times as the last
-# bits of embeddings move them.
-_SWAY_RATIO = 4.0
+# bits of embeddings move them, which are as large as a step of a rounded input.
+_SWAY_RATIO, _FEW_BITS_NUDGE = 4.0, 2.0**-7
 _numbers = itertools.count()
 
 
@@ -306,8 +306,7 @@ class TransformersDecoder:
             if wrong is not None:
                 raise self._refusal(f"a layer of its quantized weights computes something else: {wrong}")
             self._few_bits_stock = narrow
-            amount = max(_NUDGE, torch.finfo(self.dtype).eps)
-            errors = torch.cat(list(map(_relative_errors, self._nudged_logits(amount), narrow)))
+            errors = torch.cat(list(map(_relative_errors, self._nudged_logits(_FEW_BITS_NUDGE), narrow)))
         else:
             errors = torch.cat(list(map(_relative_errors, narrow, self._stock)))
         if not bool(errors.isfinite().all()):

@@ -30,7 +30,7 @@ INT4_32 = WeightFormat(4, 32, ScaleType.BFLOAT16, zero=8)
 _STACKED = ("gate_up_proj", "down_proj", "input_linear.weight", "output_linear.weight", "fc1.weight", "fc2.weight")
 # Relative error of one layer that rounds its inputs to int8 in groups (definition A), with outliers among them; layers of a block that
 # follow one another; and by how much errors of tiny random models may exceed those that add up independently.
-_LAYER_ERROR, _LAYERS_OF_A_BLOCK, _GROWTH = 0.013, 4, 2.0
+_LAYER_ERROR, _LAYERS_OF_A_BLOCK, _GROWTH = 0.013, 4, 1.5
 _FLOAT_ERROR = 1e-4
 
 
