@@ -321,17 +321,13 @@ def _accepts_codes(model: Any, parameter: str) -> bool:
 
 
 def _remove(model: Any, parameter: str) -> None:
-    """Leave an empty parameter in the place of one, which the library neither expects in the checkpoint nor initializes.
+    """Leave a parameter without memory, which the library neither expects in the checkpoint nor initializes.
 
     The module is initialized nevertheless, since it may have buffers that no checkpoint has.
     """
     path, _, leaf = parameter.rpartition(".")
     module = model.get_submodule(path)
-    empty = torch.nn.Parameter(
-        torch.empty(0, dtype=module.get_parameter(leaf).dtype, device="meta"), requires_grad=False
-    )
-    empty._is_hf_initialized = True  # type: ignore[attr-defined]
-    module.register_parameter(leaf, empty)
+    module.get_parameter(leaf)._is_hf_initialized = True
 
     def hide(_: Any, state: dict[str, Tensor], prefix: str, __: Any) -> None:
         state.pop(prefix + leaf, None)
