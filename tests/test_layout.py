@@ -343,7 +343,7 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "an interface, and what its sources do",
     ),
     "kernels/rtlang_kernels/contract/fused_step.py": (
-        "tests/kernels/cpu/test_fused_step.py",
+        "tests/kernels/cpu/fused/test_fused_step.py",
         "plain data, and what is promised of it",
     ),
     "kernels/rtlang_kernels/cpu/codegen/sampling_vectors.py": (

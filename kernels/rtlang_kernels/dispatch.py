@@ -88,13 +88,13 @@ def cpu_backend() -> Backend:
     from rtlang_kernels.cpu import (
         attention,
         float8_linear,
-        fused_step,
         layer_ops,
         linear,
         linear_tuning,
         low_bit_linear,
         sampling,
     )
+    from rtlang_kernels.cpu.fused import fused_step
 
     return Backend(
         "cpu",

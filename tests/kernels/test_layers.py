@@ -27,7 +27,7 @@ LAYERS = {
     "": 6,  # the package itself, which exports names lazily
 }
 INNER_LAYERS = {
-    "cpu": {"codegen": 0, "": 1},
+    "cpu": {"codegen": 0, "": 1, "fused": 2},
     "triton": {"primitives": 0, "attention": 1, "sampling": 1, "layers": 1, "linear": 1, "grammar": 1, "aot": 2, "": 3},
 }
 TORCH_FREE = (  # besides what they import of the libraries below

@@ -34,7 +34,7 @@ from rtlang_kernels.cpu.attention_layout import layout_of
 from rtlang_kernels.cpu.codegen.linear_vectors import LINE, STEP
 from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
 from rtlang_kernels.cpu.codegen.team_sync import barrier, yield_address
-from rtlang_kernels.cpu.fused_linears import (
+from rtlang_kernels.cpu.fused.fused_linears import (
     GROUPS,
     IS_SPLIT,
     MULTIPLY_TYPES,

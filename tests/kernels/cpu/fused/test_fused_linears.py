@@ -12,10 +12,10 @@ from torch.nn import functional
 
 from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape, LinearLayer
 from rtlang_kernels.contract.low_bit import HeldWeight
-from rtlang_kernels.cpu import fused_step
 from rtlang_kernels.cpu.codegen.linear_vectors import STEP
-from rtlang_kernels.cpu.fused_linears import FusedLinears, is_supported
-from rtlang_kernels.cpu.fused_step import CpuFusedStep
+from rtlang_kernels.cpu.fused import fused_step
+from rtlang_kernels.cpu.fused.fused_linears import FusedLinears, is_supported
+from rtlang_kernels.cpu.fused.fused_step import CpuFusedStep
 from rtlang_kernels.cpu.linear import PackedLinear
 from rtlang_kernels.cpu.low_bit_linear import LowBitLinear, joined_linear
 from rtlang_kernels.dispatch import backend_named

@@ -12,9 +12,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape
-from rtlang_kernels.cpu import fused_step, layer_ops, linear
+from rtlang_kernels.cpu import layer_ops, linear
 from rtlang_kernels.cpu.codegen.tile_vectors import EMULATED
-from rtlang_kernels.cpu.fused_step import CpuFusedStep
+from rtlang_kernels.cpu.fused import fused_step
+from rtlang_kernels.cpu.fused.fused_step import CpuFusedStep
 from rtlang_kernels.cpu.linear import PackedLinear, code_for, tile_code
 from rtlang_kernels.dispatch import BACKENDS, backend_named
 from tests.support.kernels.attention_cases import Step, Tree, exact, in_int8, lines_of, make_step, relative_error

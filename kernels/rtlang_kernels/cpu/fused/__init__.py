@@ -1,0 +1,1 @@
+"""All layers of a model in one compiled call."""
