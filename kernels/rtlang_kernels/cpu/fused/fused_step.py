@@ -271,7 +271,8 @@ class CpuFusedStep:
         self._table[-1, INPUT_NORM] = norm.data_ptr()
         results = shape.qkv_size, shape.hidden_size, shape.intermediate_size, shape.hidden_size
         self._linears = FusedLinears([_linears_of(layer) for layer in layers], results, shape.dtype)
-        self._code = _addresses(shape, self._linears.is_quantized, self._linears.has_split)
+        # A copy: the rotation depends on the pools.
+        self._code = _addresses(shape, self._linears.is_quantized, self._linears.has_split).copy()
         self._pools: tuple[tuple[Tensor, ...], tuple[Tensor, ...]] | None = None
         sizes = shape.hidden_size, shape.intermediate_size, shape.q_size, shape.num_kv_heads * shape.head_dim
         self._sizes = np.array((*sizes, shape.dtype.itemsize), np.int64)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from rtlang_kernels.contract.attention_plan import AttentionPlan
 from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape
 from rtlang_kernels.cpu import layer_ops, linear
 from rtlang_kernels.cpu.codegen.tile_vectors import EMULATED
@@ -298,6 +299,26 @@ def test_a_step_over_pools_of_int8_has_the_bits_of_separate_operations(dtype: to
         near = tuple(plain.k_pool.clone() for _ in windows), tuple(plain.v_pool.clone() for _ in windows)
         want = fused.forward(residual.clone(), positions, slots, *rope, *near, plain.plan("cpu"), 0.25, windows)
         assert 1e-4 < relative_error(got, want.double()) < 3e-2
+
+
+def test_models_of_one_shape_have_pools_of_their_own_kinds() -> None:
+    model = Model(torch.float32, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
+    plain = make_step(TREES["four rows"], num_kv_heads=2, group=2, head_dim=16)
+    step = in_int8(plain)
+    positions, slots = places(step)
+    near = tuple(plain.k_pool.clone() for _ in model.layers), tuple(plain.v_pool.clone() for _ in model.layers)
+    k_lines, v_lines = (
+        tuple(lines_of(pool).clone()[..., :16] for _ in model.layers) for pool in (step.k_pool, step.v_pool)
+    )
+    fused, other, residual = model.fused(), model.fused(), model.random(len(positions), HIDDEN)
+
+    def state(fused: CpuFusedStep, pools: tuple[tuple[Tensor, ...], tuple[Tensor, ...]], plan: AttentionPlan) -> Tensor:
+        places_of_tokens = positions, slots, model.cos, model.sin
+        return fused.forward(residual.clone(), *places_of_tokens, *pools, plan, 0.25, [None] * NUM_LAYERS)
+
+    before = state(fused, near, plain.plan("cpu"))
+    state(other, (k_lines, v_lines), step.plan("cpu"))
+    assert torch.equal(state(fused, near, plain.plan("cpu")), before)
 
 
 def test_a_team_works_on_steps_that_are_large_enough() -> None:
