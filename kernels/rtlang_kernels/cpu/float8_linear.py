@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from numba.core import types
 from torch import Tensor
 from torch.nn import functional
 
@@ -19,11 +20,18 @@ from rtlang_kernels.contract.fused_step import BLOCK, LinearLayer
 from rtlang_kernels.contract.low_bit import INPUT_GROUP, LowBitWeight, ScaleType, StackedWeight, WeightFormat
 from rtlang_kernels.cpu.codegen.float8_vectors import float8_tile
 from rtlang_kernels.cpu.codegen.linear_vectors import STEP, stack_sums
-from rtlang_kernels.cpu.codegen.llvm_bridge import invoke, source_digest
+from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
 from rtlang_kernels.cpu.codegen.low_bit_vectors import LINE, VNNI_512, LowBitCode
-from rtlang_kernels.cpu.linear import GATE, WORTH_THREADS, PackedLinear, Prefetch, line_end_address, tiling
+from rtlang_kernels.cpu.linear import GATE, WORTH_THREADS, PackedLinear, Prefetch, PrefetchDistance, Tiling, tiling
 from rtlang_kernels.cpu.low_bit_layout import HALVES
-from rtlang_kernels.cpu.low_bit_linear import LowBitLinear, LowBitPart, result_of, rounded
+from rtlang_kernels.cpu.low_bit_linear import (
+    LowBitLinear,
+    LowBitPart,
+    low_bit_finish,
+    records_ahead,
+    result_of,
+    rounded,
+)
 from rtlang_kernels.cpu.threads import run_chunks
 from rtlang_kernels.host.numba_jit import kernel
 from rtlang_kernels.host.processor import Processor, processor
@@ -118,32 +126,67 @@ def float8_kernel(
     return float8_linear
 
 
+class Float8Code(NamedTuple):
+    """Machine code over float8 weights.
+
+    Attributes:
+        weights: how codes and scales lie in memory.
+        is_bf16: whether inputs and results are bfloat16, else float32.
+        is_native: whether products are of pairs of bfloat16.
+    """
+
+    weights: LowBitCode
+    is_bf16: int
+    is_native: int
+
+    @property
+    def max_rows(self) -> int:
+        """Rows of the highest tile."""
+        return self.weights.max_rows
+
+
+def _kernel_for(code: Float8Code, cut: Tiling, ahead: PrefetchDistance) -> Callable[..., None]:
+    """The kernel for a tiling."""
+    return float8_kernel(*code, cut.rows, max(1, -(-code.weights.bits // cut.passes)), ahead.level)
+
+
+@cache
+def float8_address(code: Float8Code, cut: Tiling, ahead: PrefetchDistance) -> int:
+    """Address of the machine code of `float8_kernel` for a tiling."""
+    return address_of(_kernel_for(code, cut, ahead), (types.int64,) * 19)
+
+
 class Float8Product:
     """Multiplies inputs by a float8 weight; calls from several threads are safe.
 
-    Args:
+    Attributes:
+        part: the packed weight.
         dtype: of inputs and results.
-        machine: the processor that the weight is packed for.
+        code: the machine code.
+        num_spans, num_chunks: records of a block, and chunks of a record.
+        num_bytes: of the weight.
     """
 
     def __init__(self, part: LowBitPart, dtype: torch.dtype, machine: Processor) -> None:
-        self._part, self._dtype, self._code = part, dtype, part.code
-        self._has_pairs = int(machine.has_bf16_dot and part.code.products == VNNI_512 and dtype == torch.bfloat16)
+        """Multiply by a weight that is packed for `machine`."""
+        self.part, self.dtype = part, dtype
+        has_pairs = machine.has_bf16_dot and part.code.products == VNNI_512 and dtype == torch.bfloat16
+        self.code = Float8Code(part.code, int(dtype == torch.bfloat16), int(has_pairs))
         layout = part.layout
         is_whole = layout.fmt.scales is ScaleType.NONE  # one chain over all inputs
-        self._num_spans = 1 if is_whole else layout.num_spans
-        self._num_chunks = layout.num_chunks // self._num_spans
-        self._num_bytes = part.packed.codes.nbytes + part.packed.records.nbytes
+        self.num_spans = 1 if is_whole else layout.num_spans
+        self.num_chunks = layout.num_chunks // self.num_spans
+        self.num_bytes = part.packed.codes.nbytes + part.packed.records.nbytes
 
     def is_worth_threads(self, num_rows: int) -> bool:
         """Whether several threads are faster than one."""
-        return self._num_bytes * -(-num_rows // self._code.max_rows) >= WORTH_THREADS * STEP
+        return self.num_bytes * -(-num_rows // self.code.max_rows) >= WORTH_THREADS * STEP
 
     def multiply(self, x: Tensor, residual: Tensor | None, prefetch: Prefetch) -> Tensor:
         """See `LowBitLinear.__call__`."""
-        part, code, num_rows = self._part, self._code, len(x)
+        part, num_rows = self.part, len(x)
         num_inputs = part.layout.num_inputs
-        out = result_of(x, residual, num_inputs, part.out_features, self._dtype, is_gated=part.is_gated)
+        out = result_of(x, residual, num_inputs, part.out_features, self.dtype, is_gated=part.is_gated)
         if num_rows == 0:
             return out
         if padding := part.layout.num_chunks * INPUT_GROUP - num_inputs:
@@ -152,10 +195,9 @@ class Float8Product:
             x = x.contiguous()
         if part.input_order is not None:
             x = x.index_select(1, part.input_order)
-        cut, item, is_bf16 = tiling(num_rows, code.max_rows), x.itemsize, int(x.dtype == torch.bfloat16)
-        ahead, chunks = prefetch.ahead(cut), self._num_chunks
-        lines = max(1, -(-code.bits // cut.passes))
-        run = float8_kernel(code, is_bf16, self._has_pairs, cut.rows, lines, ahead.level)
+        cut, item = tiling(num_rows, self.code.max_rows), x.itemsize
+        ahead = prefetch.ahead(cut)
+        run = _kernel_for(self.code, cut, ahead)
         call = (
             x.data_ptr(),
             x.stride(0) * item,
@@ -165,15 +207,15 @@ class Float8Product:
             0 if residual is None else out.data_ptr(),
             out.data_ptr(),
             part.out_features * item,
-            self._num_spans,
-            chunks,
+            self.num_spans,
+            self.num_chunks,
             part.out_features,
             num_rows,
             cut.passes,
             ahead.num_bytes,
-            ahead.num_bytes * code.record_bytes // (code.chunk_bytes * chunks),
+            records_ahead(part.code, ahead),
             int(part.is_gated),
-            line_end_address(1, is_bf16, 0),
+            low_bit_finish(self.dtype),
         )
         num_blocks = len(part.packed.codes) // HALVES
         num_threads = torch.get_num_threads()

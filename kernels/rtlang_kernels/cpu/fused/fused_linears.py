@@ -1,6 +1,6 @@
 """The linear layers of a fused step, in tables that compiled code reads.
 
-A layer of the model has four sites of linear layers. A site is one packed weight, of floats or of few bits, or several with the same inputs
+A layer of the model has four sites of linear layers. A site is one packed weight, of floats, float8 or few bits, or several with the same inputs
 and formats of their own; each is a part. What differs between parts is in a table: the address of their machine code and of their weights.
 So one compiled function serves all sites of all models, and only the kernels of the formats that a model has are compiled.
 
@@ -23,8 +23,10 @@ from rtlang_kernels.cpu.codegen.linear_vectors import LINE, STEP, WORD
 from rtlang_kernels.cpu.codegen.llvm_bridge import invoke, source_digest
 from rtlang_kernels.cpu.codegen.low_bit_vectors import LowBitCode
 from rtlang_kernels.cpu.codegen.team_sync import fetch_add
+from rtlang_kernels.cpu.float8_linear import Float8Code, Float8Product, float8_address
 from rtlang_kernels.cpu.linear import Code, PackedLinear, Prefetch, Tiling, finish_address, linear_address, tiling
 from rtlang_kernels.cpu.low_bit_inputs import SCALES_AT, InputPlan
+from rtlang_kernels.cpu.low_bit_layout import HALVES
 from rtlang_kernels.cpu.low_bit_linear import (
     JoinedLowBitLinear,
     LowBitLinear,
@@ -38,8 +40,9 @@ from rtlang_kernels.host.numba_jit import kernel
 SITES = 4  # of a layer: qkv, output, gate_up, down
 SHARES = 4  # of a part, for each thread
 
-# Fields of the int64 table of parts. Of floats, WEIGHT has all of the weight, and SPANS are steps.
-IS_LOW_BIT, WEIGHT, RECORDS, WORDS, CONSTANTS, STARTS, EXTRAS, SPANS, CHUNKS, OUTPUTS, COLUMN, BLOCKS = range(12)
+FLOATS, FEW_BITS, FLOAT8 = range(3)  # kinds of parts
+# Fields of the int64 table of parts. Of floats, WEIGHT has all of the weight, and SPANS are steps; of float8, CHUNKS are those of a span.
+KIND, WEIGHT, RECORDS, WORDS, CONSTANTS, STARTS, EXTRAS, SPANS, CHUNKS, OUTPUTS, COLUMN, BLOCKS = range(12)
 IS_GATED, FINISH = 12, 13
 CODE, PASSES, AHEAD, RECORDS_AHEAD = range(14, 18)  # these depend on the number of tokens
 PART_FIELDS = 18
@@ -58,7 +61,7 @@ def multiply_kernel() -> Callable[..., None]:
 
     Args of the kernel:
         parts: the table.  site: of the other table.
-        x, x_stride: address of the inputs, bytes of a row.  quantized: address of the same, quantized; not used if all parts are floats.
+        x, x_stride: address of the inputs, bytes of a row.  quantized: address of the same, quantized; not used if no part has few bits.
         residual, target, stride, item: addresses of what to add, or 0, and of results; bytes of a row of either, and of an element.
         num_tokens, num_threads.  shared: address of counters, a cache line each; that of a part follows that of the part before it.
     """
@@ -90,7 +93,7 @@ def multiply_kernel() -> Callable[..., None]:
             first = fetch_add(counter, share)
             while first < num_blocks:
                 last = min(first + share, num_blocks)
-                if part[IS_LOW_BIT] != 0:
+                if part[KIND] == FEW_BITS:
                     invoke(
                         part[CODE],
                         (
@@ -106,6 +109,31 @@ def multiply_kernel() -> Callable[..., None]:
                             target + column,
                             stride,
                             item,
+                            part[SPANS],
+                            part[CHUNKS],
+                            part[OUTPUTS],
+                            num_tokens,
+                            part[PASSES],
+                            part[AHEAD],
+                            part[RECORDS_AHEAD],
+                            part[IS_GATED],
+                            part[FINISH],
+                            first,
+                            last,
+                        ),
+                    )
+                elif part[KIND] == FLOAT8:
+                    invoke(
+                        part[CODE],
+                        (
+                            x,
+                            x_stride,
+                            part[WEIGHT],
+                            part[RECORDS],
+                            part[CONSTANTS],
+                            added,
+                            target + column,
+                            stride,
                             part[SPANS],
                             part[CHUNKS],
                             part[OUTPUTS],
@@ -171,7 +199,7 @@ def quantize(
 class _Kind(NamedTuple):
     """What decides about the machine code of a part."""
 
-    code: Code | LowBitCode
+    code: Code | LowBitCode | Float8Code
     prefetch: Prefetch
 
 
@@ -207,8 +235,11 @@ class FusedLinears:
             if not is_supported(linear, dtype):
                 raise ValueError(f"layer {index // SITES}: expected a linear layer whose is_supported is true")
             site, first = self.sites[index], len(parts)
-            parts.extend(self._packed_part(linear, first) if isinstance(linear, PackedLinear) else ())
-            if isinstance(linear, LowBitLinear | JoinedLowBitLinear):
+            if isinstance(linear, PackedLinear):
+                parts.append(self._packed_part(linear, first))
+            elif isinstance(linear, LowBitLinear) and isinstance(linear.product, Float8Product):
+                parts.append(self._float8_part(linear.product, linear.prefetch, first))
+            elif isinstance(linear, LowBitLinear | JoinedLowBitLinear):
                 product = linear.product
                 assert isinstance(product, LowBitProduct)
                 parts.extend(self._low_bit_parts(linear, product, first))
@@ -239,7 +270,14 @@ class FusedLinears:
         for (code, prefetch), indices in self._kinds.items():
             cut = tiling(num_tokens, code.max_rows)
             ahead = prefetch.ahead(cut)
-            if isinstance(code, LowBitCode):
+            if isinstance(code, Float8Code):
+                found = (
+                    float8_address(code, cut, ahead),
+                    cut.passes,
+                    ahead.num_bytes,
+                    records_ahead(code.weights, ahead),
+                )
+            elif isinstance(code, LowBitCode):
                 found = low_bit_address(code, cut, ahead), cut.passes, ahead.num_bytes, records_ahead(code, ahead)
             else:
                 found = linear_address(code, cut, ahead), cut.passes, ahead.num_bytes, 0
@@ -248,19 +286,30 @@ class FusedLinears:
             self.sites[places, TILE] = tiling(num_tokens, height).rows
         self._cuts = cuts
 
-    def _note(self, code: Code | LowBitCode, prefetch: Prefetch, index: int, num_bytes: int) -> None:
+    def _note(self, code: Code | LowBitCode | Float8Code, prefetch: Prefetch, index: int, num_bytes: int) -> None:
         """Note what machine code a part needs."""
         self._kinds.setdefault(_Kind(code, prefetch), []).append(index)
         self._bytes[code.max_rows] = self._bytes.get(code.max_rows, 0) + num_bytes
 
-    def _packed_part(self, linear: PackedLinear, first: int) -> list[list[int]]:
+    def _packed_part(self, linear: PackedLinear, index: int) -> list[int]:
         num_blocks, num_steps = linear.weight.shape[:2]
-        self._note(linear.code, linear.prefetch, first, num_blocks * num_steps * STEP)
+        self._note(linear.code, linear.prefetch, index, num_blocks * num_steps * STEP)
         part = [0] * PART_FIELDS
         part[WEIGHT], part[CONSTANTS] = linear.weight.data_ptr(), linear.constants.data_ptr()
         part[SPANS], part[OUTPUTS], part[BLOCKS] = num_steps, linear.out_features, num_blocks
         part[IS_GATED], part[FINISH] = int(linear.is_gated), finish_address(linear.code)
-        return [part]
+        return part
+
+    def _float8_part(self, product: Float8Product, prefetch: Prefetch, index: int) -> list[int]:
+        packed = product.part.packed
+        self._note(product.code, prefetch, index, product.num_bytes)
+        part = [0] * PART_FIELDS
+        part[KIND], part[FINISH] = FLOAT8, low_bit_finish(self._dtype)
+        part[WEIGHT], part[RECORDS] = packed.codes.data_ptr(), packed.records.data_ptr()
+        part[CONSTANTS], part[OUTPUTS] = product.part.constants.data_ptr(), product.part.out_features
+        part[SPANS], part[CHUNKS], part[BLOCKS] = product.num_spans, product.num_chunks, len(packed.codes) // HALVES
+        part[IS_GATED] = int(product.part.is_gated)
+        return part
 
     def _low_bit_parts(
         self, linear: LowBitLinear | JoinedLowBitLinear, product: LowBitProduct, first: int
@@ -270,7 +319,7 @@ class FusedLinears:
         for index, work in enumerate(product.shares[0].works, first):
             self._note(work.code, prefetch, index, work.num_bytes)
             part = [0] * PART_FIELDS
-            part[IS_LOW_BIT], part[FINISH] = 1, low_bit_finish(self._dtype)
+            part[KIND], part[FINISH] = FEW_BITS, low_bit_finish(self._dtype)
             part[WEIGHT], part[RECORDS], part[WORDS], part[CONSTANTS] = work.weights
             part[STARTS], part[EXTRAS] = work.starts, work.extras
             part[SPANS], part[CHUNKS], part[OUTPUTS] = work.sizes
@@ -299,8 +348,10 @@ def is_supported(linear: LinearLayer, dtype: torch.dtype) -> bool:
     if not isinstance(linear, LowBitLinear | JoinedLowBitLinear):
         return False
     product = linear.product
-    if not isinstance(product, LowBitProduct):  # of float8
-        return False
+    if isinstance(product, Float8Product):
+        is_whole = product.part.layout.num_chunks * INPUT_GROUP == product.part.layout.num_inputs
+        return product.dtype == dtype and is_whole and product.part.input_order is None
+    assert isinstance(product, LowBitProduct)
     plan = product.shares[0].plan
     is_whole = plan.num_groups * INPUT_GROUP == product.in_features
     return product.dtype == dtype and len(product.shares) == 1 and is_whole

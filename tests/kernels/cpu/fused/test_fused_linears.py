@@ -13,6 +13,7 @@ from torch.nn import functional
 from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape, LinearLayer
 from rtlang_kernels.contract.low_bit import HeldWeight
 from rtlang_kernels.cpu.codegen.linear_vectors import STEP
+from rtlang_kernels.cpu.float8_linear import Float8Linear
 from rtlang_kernels.cpu.fused import fused_step
 from rtlang_kernels.cpu.fused.fused_linears import FusedLinears, is_supported
 from rtlang_kernels.cpu.fused.fused_step import CpuFusedStep
@@ -22,7 +23,8 @@ from rtlang_kernels.dispatch import backend_named
 from rtlang_kernels.reference.low_bit import exact_weight
 from tests.support.kernels.attention_cases import Step, Tree, make_step, relative_error
 from tests.support.kernels.fused_steps import places, torch_threads
-from tests.support.models.low_bit_weights import FORMATS, random_weight
+from tests.support.long_tests import is_long
+from tests.support.models.low_bit_weights import FLOAT8, FORMATS, random_weight
 
 HIDDEN, INNER, HEADS, KV_HEADS, HEAD_DIM, EPS, SCALE = 256, 512, 8, 2, 32, 1e-5, 0.2
 SHAPE = FusedShape(torch.bfloat16, HIDDEN, INNER, HEADS, KV_HEADS, HEAD_DIM, EPS)
@@ -89,6 +91,11 @@ def mixed_layers() -> list[FusedLayer]:
     ]
 
 
+def float8(name: str, num_outputs: int, num_inputs: int, *, is_gated: bool = False) -> LinearLayer:
+    weight = random_weight(FLOAT8[name], num_outputs, num_inputs)
+    return Float8Linear.pack([weight], noise(num_outputs, seed=1), is_gated, SHAPE.dtype)
+
+
 class Run:
     """A step, and its pools of each layer."""
 
@@ -152,6 +159,25 @@ def test_every_bit_is_that_of_separate_operations(
     assert expected.isfinite().all()
 
 
+@pytest.mark.parametrize("num_tokens", TREES if is_long() else [9])
+def test_float8_beside_few_bits(num_tokens: int) -> None:
+    layers = [
+        layer(
+            float8("float8 of rows", SHAPE.qkv_size, HIDDEN),
+            float8("float8 of 128", HIDDEN, Q_SIZE),
+            float8("float8 of 128", 2 * INNER, HIDDEN, is_gated=True),
+            few_bits("q4_0", HIDDEN, INNER),
+        )
+    ]
+    norm = noise(HIDDEN, seed=5)
+    fused = CpuFusedStep.of(SHAPE, layers, norm)
+    assert fused is not None
+    expected = Run(num_tokens, 1).separate(layers, norm, [None])
+    for _ in range(2):
+        assert torch.equal(Run(num_tokens, 1).fused(fused, [None]), expected)
+    assert expected.isfinite().all()
+
+
 def test_numbers_of_tokens_one_after_the_other() -> None:
     layers, norm = mixed_layers(), noise(HIDDEN, seed=5)
     fused = CpuFusedStep.of(SHAPE, layers, norm)
@@ -200,6 +226,12 @@ def joined_orders() -> LinearLayer:
     return made
 
 
+def float8_in_another_order() -> LinearLayer:
+    weight = random_weight(FLOAT8["float8 of rows"], 64, 64)
+    order = torch.arange(63, -1, -1)
+    return Float8Linear.pack([HeldWeight(weight.format, weight.held, order)], None, False, torch.bfloat16)
+
+
 class Foreign:
     """A layer that this backend did not make."""
 
@@ -212,11 +244,22 @@ class Foreign:
         joined_orders,
         lambda: LowBitLinear.pack([random_weight(FORMATS["q4_0"], 64, 64)], None, False, torch.float32),
         lambda: LowBitLinear.pack([random_weight(FORMATS["int8 of rows"], 64, 48)], None, False, torch.bfloat16),
+        lambda: Float8Linear.pack([random_weight(FLOAT8["float8 of rows"], 64, 48)], None, False, torch.bfloat16),
+        float8_in_another_order,
         lambda: PackedLinear.pack(torch.zeros(64, 64)),
         lambda: PackedLinear.pack(torch.zeros(64, 63, dtype=torch.bfloat16)),
         Foreign,
     ],
-    ids=["two orders", "dtype", "part of a group", "dtype of floats", "part of a word", "another kind"],
+    ids=[
+        "two orders",
+        "dtype",
+        "part of a group",
+        "part of a group of float8",
+        "order of float8",
+        "dtype of floats",
+        "part of a word",
+        "another kind",
+    ],
 )
 def test_what_is_not_supported(make: Callable[[], Any]) -> None:
     linear, layers = make(), mixed_layers()
