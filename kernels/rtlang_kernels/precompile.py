@@ -15,17 +15,21 @@ import torch
 
 from rtlang_kernels import ops
 from rtlang_kernels.cpu.attention import variant_of
+from rtlang_kernels.cpu.attention_kernel import ATTEND_TYPES, attend_kernel
 from rtlang_kernels.cpu.attention_layout import tile_fault
+from rtlang_kernels.cpu.codegen.llvm_bridge import address_of
 from rtlang_kernels.cpu.codegen.tile_vectors import NO_TILES
+from rtlang_kernels.cpu.fused.fused_linears import MULTIPLY_TYPES, multiply_kernel
+from rtlang_kernels.cpu.fused.fused_step import fused_kernel
 from rtlang_kernels.cpu.linear import ROW_COUNTS, TILED_ROW_COUNTS, PackedLinear, tile_code
 from rtlang_kernels.cpu.linear_tuning import usable_tiles
 from rtlang_kernels.host.processor import processor
 
 
 def compile_ahead() -> None:
-    """Compile the code that every model needs: planning and checks of attention, sampling, and linear layers of the machine's own dtype.
+    """Compile the code that every model needs: attention, sampling, linear layers of the machine's own dtype, and the fused step.
 
-    Kernels that depend on the head geometry are compiled by the first step of a model.
+    Kernels that depend on the head geometry or the format of weights of few bits are compiled by the first step of a model.
     """
     row, ends = np.zeros((1, 1), dtype=np.int32), np.array([0, 1], dtype=np.int32)
     plan = ops.plan_attention(
@@ -51,6 +55,9 @@ def compile_ahead() -> None:
             linear.code = code
             for num_rows in counts:
                 linear(torch.zeros((num_rows, 4), dtype=dtype))
+    address_of(attend_kernel(), ATTEND_TYPES)
+    address_of(multiply_kernel(), MULTIPLY_TYPES)
+    fused_kernel()
     ops.sample(
         torch.zeros((1, 32)),
         temperature=[1.0],

@@ -1,8 +1,8 @@
 """The linear layers of a fused step, in tables that compiled code reads.
 
-A layer of the model has four sites of linear layers. A site is one packed weight, of floats, float8 or few bits, or several with the same inputs
-and formats of their own; each is a part. What differs between parts is in a table: the address of their machine code and of their weights.
-So one compiled function serves all sites of all models, and only the kernels of the formats that a model has are compiled.
+A layer of the model has four sites of linear layers. A site is one packed weight, of floats, float8 or few bits, or several with the same
+inputs and formats of their own; each is a part. What differs between parts is in a table: the address of their machine code and of their
+weights. So one compiled function serves all sites of all models, and only the kernels of the formats that a model has are compiled.
 
 Inputs of parts of few bits are quantized once for a site.
 """

@@ -102,7 +102,7 @@ def _rope_address(shape: FusedShape, is_int8: bool) -> int:
 
 
 @cache
-def _kernel() -> Callable[..., None]:
+def fused_kernel() -> Callable[..., None]:
     """Compile the kernel, which serves all shapes.
 
     Args of the kernel:
@@ -263,7 +263,7 @@ class CpuFusedStep:
         """
         if not shape.is_supported:
             raise ValueError(f"shape = {shape}: expected a shape whose is_supported is true")
-        self._shape, self._run = shape, _kernel()
+        self._shape, self._run = shape, fused_kernel()
         self._owned: list[Any] = [norm]  # tensors whose addresses are in the tables
         rows = [self._row(layer) for layer in layers]
         self._table = np.zeros((len(rows) + 1, TABLE_FIELDS), np.int64)
