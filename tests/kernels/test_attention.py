@@ -8,9 +8,20 @@ import torch
 
 from rtlang_kernels import ops
 from tests.support.kernels.attention_cases import Step, Tree, exact, make_step, random_tree, relative_error, use_backend
+from tests.support.long_tests import crossed
 
 BACKENDS = sorted(ops.BACKENDS)
 TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 4e-3}
+SHAPES = [(1, 64), (7, 64), (4, 80), (9, 96), (8, 128), (2, 8), (3, 36)]
+"""Heads per KV head and size of a head."""
+OPTIONS: list[dict[str, object]] = [
+    {},
+    {"sliding_window": 20},
+    {"chunk_size": 32},
+    {"soft_cap": 2.0},
+    {"sinks": True},
+    {"sliding_window": 40, "soft_cap": 3.0, "sinks": True},
+]
 
 
 def check(step: Step, name: str, **options: object) -> None:
@@ -34,32 +45,16 @@ def check(step: Step, name: str, **options: object) -> None:
     assert float((lse.double() - want_lse).abs().max()) < max(20 * tolerance * tolerance, 2e-5)
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-@pytest.mark.parametrize(
-    ("group", "head_dim"), [(1, 64), (7, 64), (4, 80), (9, 96), (8, 128), (2, 8), (3, 36)], ids=str
-)
-def test_random_trees_agree_with_float64(name: str, dtype: torch.dtype, group: int, head_dim: int) -> None:
+@pytest.mark.parametrize(("name", "dtype", "shape"), crossed(BACKENDS, list(TOLERANCE), SHAPES), ids=str)
+def test_random_trees_agree_with_float64(name: str, dtype: torch.dtype, shape: tuple[int, int]) -> None:
+    group, head_dim = shape
     rng = np.random.default_rng(group * 1000 + head_dim)
     for seed in range(2):
         tree = random_tree(rng, num_rows=5, longest=90, page_size=16, extend=seed == 1)
         check(make_step(tree, num_kv_heads=2, group=group, head_dim=head_dim, dtype=dtype, seed=seed), name)
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-@pytest.mark.parametrize("in_order", [False, True], ids=["scattered", "in order"])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"sliding_window": 20},
-        {"chunk_size": 32},
-        {"soft_cap": 2.0},
-        {"sinks": True},
-        {"sliding_window": 40, "soft_cap": 3.0, "sinks": True},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("name", "in_order", "options"), crossed(BACKENDS, [False, True], OPTIONS), ids=str)
 def test_options_agree_with_float64(name: str, in_order: bool, options: dict[str, object]) -> None:
     rng = np.random.default_rng(7)
     for seed in range(2):

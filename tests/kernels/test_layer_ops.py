@@ -7,6 +7,7 @@ import torch
 
 from rtlang_kernels import ops
 from tests.support.kernels.attention_cases import int8_pool, lines_of, relative_error, use_backend
+from tests.support.long_tests import crossed
 
 BACKENDS = sorted(ops.BACKENDS)
 TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 4e-3}
@@ -17,11 +18,14 @@ def normal(*shape: int, dtype: torch.dtype, seed: int) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("is_normed", [False, True], ids=["plain", "normed"])
-@pytest.mark.parametrize(("head_dim", "half"), [(64, 32), (80, 40), (16, 4)])
-def test_rope_append(name: str, dtype: torch.dtype, is_normed: bool, head_dim: int, half: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "dtype", "is_normed", "sizes"),
+    crossed(BACKENDS, DTYPES, [False, True], [(64, 32), (80, 40), (16, 4)]),
+    ids=str,
+)
+def test_rope_append(name: str, dtype: torch.dtype, is_normed: bool, sizes: tuple[int, int]) -> None:
+    """`sizes`: those of a head, and half of those that are turned."""
+    head_dim, half = sizes
     num_tokens, num_q_heads, num_kv_heads, eps = 5, 4, 2, 1e-6
     fused = normal(num_tokens, 8, head_dim, dtype=dtype, seed=0)
     original = fused.double()
@@ -92,9 +96,7 @@ def test_rope_append_quantizes_what_another_pool_would_hold(
     assert all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(*results, strict=True))
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("size", [128, 72])
+@pytest.mark.parametrize(("name", "dtype", "size"), crossed(BACKENDS, DTYPES, [128, 72]), ids=str)
 def test_add_rms_norm(name: str, dtype: torch.dtype, size: int) -> None:
     x, residual = normal(3, size, dtype=dtype, seed=0), normal(3, size, dtype=dtype, seed=1)
     weight = normal(size, dtype=dtype, seed=2)
@@ -109,9 +111,7 @@ def test_add_rms_norm(name: str, dtype: torch.dtype, size: int) -> None:
         assert relative_error(got, want) < TOLERANCE[dtype]
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("size", [128, 20])
+@pytest.mark.parametrize(("name", "dtype", "size"), crossed(BACKENDS, DTYPES, [128, 20]), ids=str)
 def test_silu_and_mul(name: str, dtype: torch.dtype, size: int) -> None:
     gate_up = normal(3, 2 * size, dtype=dtype, seed=0) * 8
     gate_up[0, 0], gate_up[0, 1] = -200.0, 200.0

@@ -9,10 +9,13 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 KERNELS = ROOT / "kernels"
 
 
+@pytest.mark.long  # .ci/run runs it, from the wheel
 def test_the_first_example_of_the_readme_runs() -> None:
     example = re.search(r"```python\n(.*?)```", (KERNELS / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     assert example is not None

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections.abc import Sequence
+from typing import Any
 
 LONG = "RTLANG_TEST_LONG"
 
@@ -20,3 +23,23 @@ def sized(count: int, *, usual: int | None = None) -> int:
     if is_long():
         return count
     return min(count, max(10, count // 4) if usual is None else usual)
+
+
+def crossed(*parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Combinations of the values of parameters: all where long tests were asked for, else some that have every pair of values.
+
+    Args:
+        parameters: three or more, since the pairs of two are all their combinations.
+    """
+    combinations = list(itertools.product(*parameters))
+    if is_long():
+        return combinations
+    numbers = list(itertools.product(*(range(len(values)) for values in parameters)))
+    pairs = {each: set(itertools.combinations(enumerate(each), 2)) for each in numbers}
+    missing = set().union(*pairs.values())
+    chosen = set()
+    while missing:
+        best = max(numbers, key=lambda each: len(pairs[each] & missing))
+        chosen.add(best)
+        missing -= pairs[best]
+    return [combination for each, combination in zip(numbers, combinations, strict=True) if each in chosen]

@@ -69,8 +69,10 @@ def test_the_emulation_has_the_bits_of_the_processor(attend: Attend, shape: tupl
 
 
 @KINDS
-@pytest.mark.parametrize("page_size", [16, 8])
-@pytest.mark.parametrize("window", [None, 41])
+@pytest.mark.parametrize(
+    ("page_size", "window"),
+    [(16, None), (8, 41), pytest.param(16, 41, marks=pytest.mark.long), pytest.param(8, None, marks=pytest.mark.long)],
+)
 def test_a_line_alone_has_the_bits_that_it_has_among_others(
     attend: Attend, tiles: int, page_size: int, window: int | None
 ) -> None:

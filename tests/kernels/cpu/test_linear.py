@@ -25,6 +25,7 @@ from rtlang_kernels.cpu.linear import (
     tiling,
 )
 from rtlang_kernels.host.processor import Processor, processor
+from tests.support.long_tests import crossed
 
 ROOT = Path(__file__).parents[3]
 TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 4e-3}
@@ -55,19 +56,18 @@ def relative_error(found: torch.Tensor, expected: torch.Tensor) -> float:
     return float((found.double() - expected).norm() / expected.norm())
 
 
-@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
-@pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
-@pytest.mark.parametrize(("num_outputs", "num_inputs"), SHAPES, ids=str)
+@pytest.mark.parametrize(("machine", "dtype", "shape"), crossed(list(MACHINES), list(TOLERANCE), SHAPES), ids=str)
 def test_every_row_agrees_with_float64_and_has_the_same_bits_alone(
-    num_outputs: int, num_inputs: int, dtype: torch.dtype, machine: Processor
+    machine: str, dtype: torch.dtype, shape: tuple[int, int]
 ) -> None:
+    num_outputs, num_inputs = shape
     weight, bias = random(dtype, num_outputs, num_inputs), random(dtype, num_outputs, seed=1)
-    linear = PackedLinear.pack(weight, bias, machine=machine)
+    linear = PackedLinear.pack(weight, bias, machine=MACHINES[machine])
     x = random(dtype, max(ROWS), num_inputs, seed=2)
     alone = torch.cat([linear(row) for row in x.split(1)])
     assert alone.dtype == dtype
     assert relative_error(alone, x.double() @ weight.double().T + bias.double()) < TOLERANCE[dtype]
-    for rows in ROWS if machine is processor() else (3, 8, 23, 70):
+    for rows in ROWS if machine == "this" else (3, 8, 23, 70):
         y = linear(x[:rows])
         assert y.is_contiguous()
         assert torch.equal(y, alone[:rows])
@@ -108,27 +108,25 @@ def test_memory_around_rows_and_results_is_left_alone() -> None:
     assert bool((target[[0, 12]] == 7).all())
 
 
-@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
-@pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
-@pytest.mark.parametrize("num_outputs", [64, 45])
-def test_the_result_is_added_to_a_residual(num_outputs: int, dtype: torch.dtype, machine: Processor) -> None:
+@pytest.mark.parametrize(
+    ("machine", "dtype", "num_outputs"), crossed(list(MACHINES), list(TOLERANCE), [64, 45]), ids=str
+)
+def test_the_result_is_added_to_a_residual(machine: str, dtype: torch.dtype, num_outputs: int) -> None:
     weight, x = random(dtype, num_outputs, 40), random(dtype, 21, 40, seed=1)
     residual = random(dtype, 21, num_outputs, seed=2)
     expected = residual.double() + x.double() @ weight.double().T
-    linear = PackedLinear.pack(weight, machine=machine)
+    linear = PackedLinear.pack(weight, machine=MACHINES[machine])
     alone = torch.cat([linear(x[row : row + 1], residual[row : row + 1].clone()) for row in range(21)])
     assert linear(x, residual) is residual
     assert relative_error(residual, expected) < TOLERANCE[dtype]
     assert torch.equal(alone, residual)
 
 
-@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
-@pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
-@pytest.mark.parametrize("half", [16, 96, 41])
-def test_gated_results(half: int, dtype: torch.dtype, machine: Processor) -> None:
+@pytest.mark.parametrize(("machine", "dtype", "half"), crossed(list(MACHINES), list(TOLERANCE), [16, 96, 41]), ids=str)
+def test_gated_results(machine: str, dtype: torch.dtype, half: int) -> None:
     weight, bias = random(dtype, 2 * half, 40), random(dtype, 2 * half, seed=1)
     x = random(dtype, 13, 40, seed=2)
-    linear = PackedLinear.pack(weight, bias, True, machine=machine)
+    linear = PackedLinear.pack(weight, bias, True, machine=MACHINES[machine])
     gate, up = (x.double() @ weight.double().T + bias.double()).chunk(2, 1)
     y = linear(x)
     assert y.shape == (13, half)
