@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import random
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -212,6 +213,12 @@ def plain(runner: HostRunner, compiler: ConstraintCompiler, names: Sequence[str]
 
 
 @pytest.fixture(scope="module")
+def expected_of(model: tuple[HostRunner, ConstraintCompiler]) -> Callable[[int], list[Outcome]]:
+    """What every prompt gives with every option, by seed."""
+    return cache(lambda seed: plain(*model, list(OPTIONS), seed))
+
+
+@pytest.fixture(scope="module")
 def draft_runners(model: tuple[HostRunner, ConstraintCompiler]) -> Iterator[dict[str, DraftRunner]]:
     """The model itself, and one of the same shape with random weights."""
     runner, _ = model
@@ -227,13 +234,16 @@ def draft_runners(model: tuple[HostRunner, ConstraintCompiler]) -> Iterator[dict
 
 @pytest.mark.parametrize("name", ["same", "random"])
 def test_a_draft_model_keeps_every_text(
-    model: tuple[HostRunner, ConstraintCompiler], draft_runners: dict[str, DraftRunner], name: str
+    model: tuple[HostRunner, ConstraintCompiler],
+    draft_runners: dict[str, DraftRunner],
+    expected_of: Callable[[int], list[Outcome]],
+    name: str,
 ) -> None:
     """The same model draws what the model draws, under every option; another one does not, and changes nothing."""
     runner, compiler = model
     for seed in range(sized(20, usual=1)):
         names = list(OPTIONS)
-        expected = plain(runner, compiler, names, seed)
+        expected = expected_of(seed)
 
         def with_model(engine: Engine) -> Drafter:
             drafting = DraftModel(runner.config, draft_runners[name], runner.model_config.vocab_size)
@@ -264,12 +274,14 @@ def test_a_draft_model_keeps_every_text(
 
 
 @pytest.mark.parametrize("rounds", [2])
-def test_every_source_keeps_every_text(model: tuple[HostRunner, ConstraintCompiler], rounds: int) -> None:
+def test_every_source_keeps_every_text(
+    model: tuple[HostRunner, ConstraintCompiler], expected_of: Callable[[int], list[Outcome]], rounds: int
+) -> None:
     """In the second round the tree and the call site know the texts."""
     runner, compiler = model
     for seed in range(sized(20, usual=1)):
         names = list(OPTIONS)
-        expected = plain(runner, compiler, names, seed)
+        expected = expected_of(seed)
         world = World(runner, compiler, sources)
         for _ in range(rounds):
             world.outcomes.clear()
