@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -59,6 +60,27 @@ try:
 except RtlangError as error:
     print("refused:", error)
 """
+PREPARED = """
+import json, os, sys, traceback
+import rtlang.model.loader, rtlang.model.loading.hub
+assert not {"huggingface_hub", "transformers"} & sys.modules.keys(), "they read the environment"
+for line in sys.stdin:
+    environment, folder, script, arguments = json.loads(line)
+    if not (child := os.fork()):
+        try:
+            os.environ.clear()
+            os.environ.update(environment)
+            os.chdir(folder)
+            sys.argv = ["-c", *arguments]
+            with open("said", "w") as sys.stdout:
+                exec(script, {"__name__": "__main__"})
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+    print(os.waitpid(child, 0)[1], flush=True)
+"""
+"""Runs scripts in processes that it forks, each with its environment; what needs no environment is imported once."""
 
 
 class Hub(ThreadingHTTPServer):
@@ -177,6 +199,22 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
     server.server_close()
 
 
+@functools.cache
+def prepared() -> subprocess.Popen[str]:
+    """A process of `PREPARED`."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "ignore"}
+    command = [sys.executable, "-c", PREPARED]
+    return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ended() -> Iterator[None]:
+    yield
+    if prepared.cache_info().currsize:
+        with prepared():
+            prepared.cache_clear()
+
+
 def fetch(
     tmp_path: Path,
     name: str,
@@ -189,7 +227,6 @@ def fetch(
     """In a process of its own, since the client reads its environment when it is imported."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "HUGGING"))}
     environment |= {
-        "PYTHONPATH": os.pathsep.join(sys.path),
         "HF_HOME": str(tmp_path / "home"),
         "HF_ENDPOINT": url,
         "HF_HUB_OFFLINE": str(int(offline)),
@@ -197,12 +234,14 @@ def fetch(
         "HF_HUB_DISABLE_XET": "1",
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "NO_PROXY": "127.0.0.1",
-        "PYTHONWARNINGS": "ignore",
     }
-    command = [sys.executable, "-c", script, name, *settings]
-    return subprocess.run(
-        command, check=True, env=environment, cwd=tmp_path, capture_output=True, text=True
-    ).stdout.strip()
+    process = prepared()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps([environment, str(tmp_path), script, [name, *settings]]) + "\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "0\n"
+    return (tmp_path / "said").read_text().strip()
 
 
 def test_the_files_of_the_index_are_downloaded_once_and_no_others(hub: Hub, tmp_path: Path) -> None:
