@@ -233,7 +233,7 @@ def test_masks_allow_exactly_the_tokens_that_can_be_completed(number: int) -> No
 def test_texts_end_complete_within_their_budget(number: int) -> None:
     case, rng = CASES[number], random.Random(number)
     recognizer, grammar, search = Recognizer(case), BACKEND.compile(case.constraint), CompletionSearch(VOCABULARY)
-    for _ in range(8):
+    for _ in range(sized(8, usual=4)):
         matcher, texts = grammar.matcher(), [""]
         path = search.find(matcher, 60)
         assert path is not None
@@ -394,7 +394,7 @@ class RandomExpression:
         return token(self.source(is_gbnf=False))
 
 
-@pytest.mark.parametrize("seed", range(sized(60)))
+@pytest.mark.parametrize("seed", range(sized(60, usual=10)))
 def test_random_expressions_mean_the_same_in_every_notation(seed: int) -> None:
     rng = random.Random(seed)
     made = RandomExpression(rng, 3, with_ordinary=seed % 2 == 0)

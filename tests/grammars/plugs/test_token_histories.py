@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from rtlang_grammars import Constraint, ConstraintKind, GrammarError, RtlangBackend, Vocabulary
 from rtlang_grammars.plugs.token_histories import TokenHistories
 from rtlang_grammars.spec.protocols import CompiledGrammar
+from tests.support.long_tests import sized
 
 END = 1
 PERSON = {
@@ -55,7 +56,7 @@ def no_scores(row: int) -> NDArray[np.float32]:
     raise AssertionError("scores are needed with a budget only")
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(sized(4, usual=2)))
 def test_rows_that_beam_search_moves_keep_their_masks(seed: int) -> None:
     draw, sources = random.Random(seed), [json.dumps(PERSON), json.dumps(LIST)]
     histories = TokenHistories([grammar(source) for source in sources], vocabulary())
@@ -102,7 +103,7 @@ def test_texts_are_complete_at_the_end_of_their_budget(schema: dict[str, object]
     draw, num_ended = np.random.default_rng(num_tokens), 0
     closers = [END, *(i for i, text in enumerate(vocabulary().token_bytes) if text.endswith((b'"', b"}", b"]")))]
     histories = TokenHistories([grammar(json.dumps(schema))], vocabulary(), num_tokens)
-    for prompt in range(6):
+    for prompt in range(sized(6, usual=2)):
         histories.reset()
         rows = np.full((3, 1), prompt)
         for _ in range(num_tokens):

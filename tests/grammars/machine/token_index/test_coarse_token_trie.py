@@ -15,6 +15,7 @@ from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.regular.characters.coarse_classes import LEVELS
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
 from rtlang_grammars.spec.vocabulary import Vocabulary
+from tests.support.long_tests import sized
 
 RNG = random.Random(11)
 LETTERS = [
@@ -128,7 +129,7 @@ def compare(constraint: Constraint) -> None:
     grammar = BACKEND.compile(constraint)
     row = np.empty(VOCABULARY.num_mask_words, dtype=np.int32)
     rng = random.Random(7)
-    for _ in range(2):
+    for _ in range(sized(2, usual=1)):
         matcher = grammar.matcher()
         for _ in range(14):
             matcher.fill_bitmask(row)
