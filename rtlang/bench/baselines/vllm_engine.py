@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import tempfile
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from rtlang.bench.baselines.plain_graphs import measurement, plain_nodes
+from rtlang.bench.baselines.worker_process import WorkerProcess
 from rtlang.bench.machine import PeakMemory
 from rtlang.bench.measure import Measurement
 from rtlang.bench.workloads.text import Codec
 from rtlang.bench.workloads.workload import Workload
-from rtlang.contract.errors import RtlangError
 
 WORKER = Path(__file__).with_name("vllm_worker.py")
 KV_GIB = 2
@@ -48,35 +44,14 @@ class VllmEngine:
             "OMP_NUM_THREADS": str(num_threads),
         }
         environment.pop("PYTHONPATH", None)
-        self._open = ExitStack()
-        self._folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="rtlang-bench-")))
-        printed = self._open.enter_context((self._folder / "printed").open("w"))
-        try:
-            self._process = subprocess.Popen(
-                [python, str(WORKER), json.dumps(settings)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=printed,
-                text=True,
-                env=environment,
-            )
-        except OSError as error:
-            self._open.close()
-            raise RtlangError(f"vllm_python = {python}: {error}") from error
-        self.version = self._read()["version"]
+        self._process = WorkerProcess(
+            "vLLM", [python, str(WORKER), json.dumps(settings)], environment, field="vllm_python"
+        )
+        self.version = self._process.first["version"]
 
     def close(self) -> None:
         """End the process. Idempotent."""
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
-        self._open.close()
+        self._process.close()
 
     def run(self, workload: Workload, codec: Codec) -> Measurement:
         """Run the graphs of a workload; nothing is cached at the start.
@@ -85,23 +60,8 @@ class VllmEngine:
             RtlangError: the process has ended.
             ValueError: a graph has other nodes than texts, single generations and tools, or a constraint that is no JSON schema.
         """
-        assert self._process.stdin is not None
         programs = [plain_nodes(graph, codec) for graph in workload.graphs]
-        peak = PeakMemory(Path(f"/proc/{self._process.pid}"))
+        peak = PeakMemory(self._process.proc)
         peak.reset()
-        try:
-            self._process.stdin.write(json.dumps({"programs": programs, "arrivals_s": workload.arrivals_s}) + "\n")
-            self._process.stdin.flush()
-        except OSError:  # `_read` tells why
-            pass
-        return replace(measurement(workload, self._read()), peak_bytes=peak.read_bytes())
-
-    def _read(self) -> Any:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            self._process.wait()
-            end = (self._folder / "printed").read_text(encoding="utf-8", errors="replace")[-2000:].strip()
-            self.close()
-            raise RtlangError(f"vLLM ended with code {self._process.returncode}: {end}")
-        return json.loads(line)
+        results = self._process.ask({"programs": programs, "arrivals_s": workload.arrivals_s})
+        return replace(measurement(workload, results), peak_bytes=peak.read_bytes())
