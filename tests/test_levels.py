@@ -27,6 +27,7 @@ LEVELS: dict[str, list[str]] = {
         "checkpoint machine measure",
         "heavy_model language workloads",
         "baselines speculation",
+        "steps",
         "comparison",
     ],
     "rtlang.cache": [

@@ -15,6 +15,10 @@ from typing import Any
 
 from safetensors import safe_open
 
+from rtlang.model.loading.gguf.container import GgufFile
+from rtlang.model.loading.gguf.header import TensorEntry
+from rtlang.model.loading.gguf.model_files import is_gguf
+
 SHAPE: dict[str, Any] = {
     "vocab_size": 32_000,
     "hidden_size": 512,
@@ -89,15 +93,32 @@ def write_random(
     return directory
 
 
-def num_weights(directory: Path) -> int:
-    """Weights that a step multiplies with: those of the checkpoint without the embedding, unless it is the output layer too."""
+def num_weights(path: Path) -> int:
+    """Weights that a step multiplies with: those of the checkpoint without the embedding, unless it is the output layer too.
+
+    Args:
+        path: a directory with safetensors, or a GGUF file.
+    """
+    if is_gguf(path):
+        return sum(math.prod(each.shape) for each in _multiplied(path))
     counts: dict[str, int] = {}
-    for path in sorted(directory.glob("*.safetensors")):
-        with safe_open(path, framework="pt") as tensors:
+    for file in sorted(path.glob("*.safetensors")):
+        with safe_open(file, framework="pt") as tensors:
             counts |= {name: math.prod(tensors.get_slice(name).get_shape()) for name in list(tensors.keys())}
     if any("lm_head" in name for name in counts):
         counts = {name: count for name, count in counts.items() if "embed_tokens" not in name}
     return sum(counts.values())
+
+
+def stored_bytes(path: Path) -> int | None:
+    """Bytes of the same weights in a GGUF file, which are held as they are stored; None for a directory."""
+    return sum(each.num_bytes for each in _multiplied(path)) if is_gguf(path) else None
+
+
+def _multiplied(path: Path) -> list[TensorEntry]:
+    with GgufFile.open(path) as file:
+        has_head = "output.weight" in file.tensors
+        return [each for name, each in file.tensors.items() if name != "token_embd.weight" or not has_head]
 
 
 def _special_id(directory: Path, name: str) -> int | None:

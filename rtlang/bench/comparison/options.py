@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from rtlang.bench.checkpoint import SHAPES
-from rtlang.bench.workloads.catalogue import NAMES, SPECULATE, USUAL
+from rtlang.bench.workloads.catalogue import NAMES, SPECULATE, STEPS, USUAL
 from rtlang.contract.errors import ConfigError
 
 QUICK_BUDGET_S = 150.0
-TRANSFORMERS, VLLM = "transformers", "vllm"
-BASELINES = {TRANSFORMERS: "transformers static batching", VLLM: "vLLM"}
+TRANSFORMERS, VLLM, LLAMA_CPP = "transformers", "vllm", "llama.cpp"
+BASELINES = {TRANSFORMERS: "transformers static batching", VLLM: "vLLM", LLAMA_CPP: "llama.cpp"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class BenchOptions:
         shape: the random model, a key of `checkpoint.SHAPES`, if no model is given.
         cost_shape: for `speculate`, see `run_speculation`.
         vllm_python: the Python of an environment with vLLM; default: that of this process.
+        llama_cpp: the folder of the shared libraries of llama.cpp, for that baseline.
         profiles: whether to run each workload again with timers.
     """
 
@@ -39,20 +41,26 @@ class BenchOptions:
     batch_size: int = 8
     baseline: str = TRANSFORMERS
     vllm_python: str = sys.executable
+    llama_cpp: Path | None = None
     shape: str = next(iter(SHAPES))
     cost_shape: str | None = None
     profiles: bool = False
 
     def __post_init__(self) -> None:
-        for name in self.workloads if self.workloads != (SPECULATE,) else ():
+        for name in self.workloads if self.workloads not in ((SPECULATE,), (STEPS,)) else ():
             if name not in NAMES:
-                raise ConfigError("workload", name, f"expected one of {', '.join(NAMES)}, or {SPECULATE} alone")
+                expected = f"expected one of {', '.join(NAMES)}, or {SPECULATE} or {STEPS} alone"
+                raise ConfigError("workload", name, expected)
         if not self.workloads:
             raise ConfigError("workload", "", f"expected one of {', '.join(NAMES)}")
         if self.shape not in SHAPES:
             raise ConfigError("shape", self.shape, f"expected one of {', '.join(SHAPES)}")
         if self.baseline not in BASELINES and not self.is_server:
             raise ConfigError("baseline", self.baseline, f"expected {', '.join(BASELINES)} or http://HOST:PORT/v1")
+        if self.workloads == (STEPS,) and self.baseline != LLAMA_CPP:
+            raise ConfigError("baseline", self.baseline, f"expected {LLAMA_CPP} with the workload {STEPS}")
+        if self.baseline == LLAMA_CPP and (self.llama_cpp is None or not self.llama_cpp.is_dir()):
+            raise ConfigError("llama_cpp", self.llama_cpp, "expected the folder of llama.cpp's shared libraries")
         for field, number in (("repeats", self.repeats), ("batch_size", self.batch_size)):
             if number is not None and number < 1:
                 raise ConfigError(field, number, "expected a positive integer")

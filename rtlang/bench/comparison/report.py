@@ -144,7 +144,14 @@ class Report:
             *map(_about, self.rows),
             *self.notes,
             *profile_notes(self.profiles),
-            f"float32 greedy tokens equal on both sides: {self.fp32_equal} of {self.fp32_compared} generations tried",
+            *self._agreement(),
+        ]
+
+    def _agreement(self) -> list[str]:
+        if not self.fp32_compared:
+            return []
+        return [
+            f"float32 greedy tokens equal on both sides: {self.fp32_equal} of {self.fp32_compared} generations tried"
         ]
 
 

@@ -19,20 +19,23 @@ from pathlib import Path
 from time import perf_counter
 
 from rtlang.bench.checkpoint import SHAPES, write_random
-from rtlang.bench.comparison.options import BASELINES, TRANSFORMERS, VLLM, BenchOptions
+from rtlang.bench.comparison.options import BASELINES, LLAMA_CPP, TRANSFORMERS, VLLM, BenchOptions
 from rtlang.bench.comparison.report import Report, Row, compare
 from rtlang.bench.comparison.sides import Sides
 from rtlang.bench.comparison.step_profile import Profile, profile
 from rtlang.bench.machine import Environment
 from rtlang.bench.measure import Measurement, agreement
 from rtlang.bench.speculation import SpeculationReport, run_speculation
+from rtlang.bench.steps import StepsReport, run_steps
 from rtlang.bench.workloads import requests
 from rtlang.bench.workloads.arriving import timed, without_times
-from rtlang.bench.workloads.catalogue import SPECULATE, make
+from rtlang.bench.workloads.catalogue import SPECULATE, STEPS, make
 from rtlang.bench.workloads.workload import Workload, generations
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
+from rtlang.contract.errors import ConfigError
 from rtlang.contract.request_graph import RequestGraph
 from rtlang.model.loader import model_directory, pick_dtype
+from rtlang.model.loading.gguf.model_files import is_gguf
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.system_resources import num_cores
 
@@ -50,8 +53,8 @@ def run_benchmark(
     *,
     command: str = "rtlang bench",
     tell: Tell = lambda line: None,
-) -> Report | SpeculationReport:
-    """Run the benchmark and return its figures; the workload SPECULATE has figures of its own.
+) -> Report | SpeculationReport | StepsReport:
+    """Run the benchmark and return its figures; the workloads SPECULATE and STEPS have figures of their own.
 
     Args:
         config: settings of our side; its dtype and number of threads apply to both. If `model` is the embedded model, the seeded
@@ -72,6 +75,21 @@ def run_benchmark(
             command=command,
             tell=tell,
         )
+    if options.baseline == LLAMA_CPP:
+        path = model_directory(config.model)
+        if not is_gguf(path):
+            raise ConfigError("model", config.model, f"expected a GGUF file with the baseline {LLAMA_CPP}")
+        config = replace(config, model=str(path))
+        if options.workloads == (STEPS,):
+            assert options.llama_cpp is not None
+            return run_steps(
+                config,
+                libraries=options.llama_cpp,
+                repeats=options.num_repeats,
+                seed=options.seed,
+                command=command,
+                tell=tell,
+            )
     import transformers
 
     transformers.utils.logging.disable_progress_bar()
@@ -97,12 +115,14 @@ def run_benchmark(
         )
         dtype = str(pick_dtype(config.dtype)).removeprefix("torch.")
         config = replace(config, model=str(directory), dtype=dtype, num_threads=config.num_threads or num_cores())
-        tell("comparing greedy tokens in float32")
-        equal, compared = _agreement_in_float32(config, options)
+        equal = compared = 0
+        if not is_gguf(directory):
+            tell("comparing greedy tokens in float32")
+            equal, compared = _agreement_in_float32(config, options)
         found = _measure_all(config, options, max_len, tell)
     environment = Environment.of(command, model, dtype, config.num_threads, _REPORTED_PACKAGES)
-    if found.vllm_version is not None:
-        environment = replace(environment, versions={**environment.versions, "vllm": found.vllm_version})
+    if found.baseline_version is not None:
+        environment = replace(environment, versions={**environment.versions, options.baseline: found.baseline_version})
     return Report(
         environment=environment,
         baseline=BASELINES.get(options.baseline, options.baseline),
@@ -118,7 +138,7 @@ def run_benchmark(
 class _Measured:
     rows: tuple[Row, ...]
     profiles: tuple[Profile, ...]
-    vllm_version: str | None
+    baseline_version: str | None
 
 
 class _Job:
@@ -194,7 +214,7 @@ def _measure_all(
             tell(f"{job.workload.name}: where time goes")
             profiles.append(profile(sides.runtime, job.workload.name, job.more_runs(options.num_repeats)))
         rows = (compare(job.workload, job.ours, job.baseline, reason=job.reason, least_s=sides.least_s) for job in jobs)
-        return _Measured(tuple(rows), tuple(profiles), sides.vllm_version)
+        return _Measured(tuple(rows), tuple(profiles), sides.baseline_version)
 
 
 def _made(name: str, sides: Sides, options: BenchOptions, max_len: int, seed: int) -> Workload:
@@ -226,6 +246,8 @@ def _agreement_in_float32(config: RuntimeConfig, options: BenchOptions) -> tuple
 def _notes(options: BenchOptions) -> tuple[str, ...]:
     if options.baseline == VLLM:
         about = "baseline: vLLM in a process of its own, its engine in that process and its prefix cache on; the sides take turns"
+    elif options.baseline == LLAMA_CPP:
+        about = "baseline: llama.cpp in a process of its own, one context whose sequences share a cache and prefixes; the sides take turns"
     elif options.is_server:
         about = "baseline: a server with OpenAI's completions, every request sent as soon as it can be; the sides take turns"
     else:

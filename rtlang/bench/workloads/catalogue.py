@@ -26,6 +26,8 @@ USUAL = ("shared", "tree", "mixed", "json")
 """The workloads that are run by default."""
 SPECULATE = "speculate"
 """The workloads of `rtlang.bench.speculation`."""
+STEPS = "steps"
+"""The figures of `rtlang.bench.steps`."""
 
 
 def make(name: str, encoder: Encoder, *, seed: int = 0, quick: bool = False, max_len: int = 4096) -> Workload:

@@ -199,15 +199,24 @@ def chat(encoder: Encoder, *, seed: int, quick: bool) -> Workload:
     return Workload("chat", summary, tuple(graphs))
 
 
-def decode(encoder: Encoder, *, seed: int, quick: bool, num_rows: int) -> Workload:
+def decode(
+    encoder: Encoder, *, seed: int, quick: bool = False, num_rows: int, num_outputs: int = DECODE_OUTPUT
+) -> Workload:
     """Requests that hardly have a prompt, so that almost all steps decode `num_rows` rows."""
     del quick
     maker = TextMaker(encoder, seed)
     graphs = tuple(
         RequestGraph(
-            (Text(0, None, (maker.text(DECODE_PROMPT_TOKENS, is_start=True),)), fixed_generation(1, 0, DECODE_OUTPUT))
+            (Text(0, None, (maker.text(DECODE_PROMPT_TOKENS, is_start=True),)), fixed_generation(1, 0, num_outputs))
         )
         for _ in range(num_rows)
     )
-    summary = f"{num_rows} requests, prompts {DECODE_PROMPT_TOKENS}, {DECODE_OUTPUT} out"
+    summary = f"{num_rows} requests, prompts {DECODE_PROMPT_TOKENS}, {num_outputs} out"
     return Workload(f"decode_{num_rows}", summary, graphs)
+
+
+def prefill(encoder: Encoder, *, seed: int, num_tokens: int) -> Workload:
+    """One request with a prompt and a single token."""
+    text = TextMaker(encoder, seed).text(num_tokens, is_start=True)
+    graph = RequestGraph((Text(0, None, (text,)), fixed_generation(1, 0, 1)))
+    return Workload(f"prefill_{num_tokens}", f"1 request, prompt {num_tokens}, 1 out", (graph,))

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from rtlang.bench.checkpoint import SHAPES
-from rtlang.bench.workloads.catalogue import NAMES, SPECULATE, USUAL
+from rtlang.bench.workloads.catalogue import NAMES, SPECULATE, STEPS, USUAL
 from rtlang.console.bench.progress import told
 from rtlang.console.bench.report_output import check_json_path, show_report
 from rtlang.console.one_line_errors import one_line_errors
@@ -23,7 +23,7 @@ _MOVED = ("arrivals", "fleet", "fleet-soak", "memory", "pages", "programs", "res
 """Benchmarks of developers, which are commands of a checkout."""
 
 bench = typer.Typer(
-    help="Compare throughput with transformers, vLLM or another server; or measure the language.",
+    help="Compare throughput with transformers, vLLM, llama.cpp or another server; or measure the language.",
     invoke_without_command=True,
     rich_markup_mode=None,
 )
@@ -36,7 +36,9 @@ def bench_throughput(
     settings: dict[str, Any],
     workload: Annotated[
         str,
-        typer.Option(help=f"Workloads, comma-separated: {', '.join(NAMES)}; or {SPECULATE}.", metavar="NAMES"),
+        typer.Option(
+            help=f"Workloads, comma-separated: {', '.join(NAMES)}; or {SPECULATE} or {STEPS}.", metavar="NAMES"
+        ),
     ] = ",".join(USUAL),
     quick: Annotated[bool, typer.Option(help="Fewer requests and repeats: about three minutes on two cores.")] = False,
     repeats: Annotated[
@@ -54,11 +56,18 @@ def bench_throughput(
     baseline: Annotated[
         str,
         typer.Option(
-            help="The baseline: transformers, vllm, or the URL (to /v1) of a server with OpenAI's completions that serves --model."
+            help="The baseline: transformers, vllm, llama.cpp, or the URL (to /v1) of a server of OpenAI's completions that serves --model."
         ),
     ] = "transformers",
     vllm_python: Annotated[
         str | None, typer.Option(help="Python of an environment with vLLM; default: the one that runs this.")
+    ] = None,
+    llama_cpp: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of llama.cpp's shared libraries, for that baseline; --model is then a GGUF file.",
+            metavar="DIR",
+        ),
     ] = None,
     json_file: Annotated[
         Path | None,
@@ -72,7 +81,7 @@ def bench_throughput(
         Path | None, typer.Option(help="Write a picture of the results to this file: .svg or .html.", metavar="FILE")
     ] = None,
 ) -> None:
-    """Compare throughput with static batching in transformers, with vLLM or with another server."""
+    """Compare throughput with static batching in transformers, with vLLM, llama.cpp or another server."""
     if context.invoked_subcommand is not None:
         return
     from rtlang.bench.comparison.options import BenchOptions
@@ -97,10 +106,11 @@ def bench_throughput(
             shape=shape or next(iter(SHAPES)),
             cost_shape=shape,
             vllm_python=vllm_python or sys.executable,
+            llama_cpp=llama_cpp,
             profiles=profile,
         )
-        if options.workloads == (SPECULATE,) and (picture is not None or profile):
-            raise CommandError(f"--workload {SPECULATE}: has neither --picture nor --profile")
+        if options.workloads in ((SPECULATE,), (STEPS,)) and (picture is not None or profile):
+            raise CommandError(f"--workload {options.workloads[0]}: has neither --picture nor --profile")
         config = RuntimeConfig(**settings)
         command = shlex.join(["rtlang", *sys.argv[1:]])
         with told(progress) as tell:

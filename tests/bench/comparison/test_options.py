@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from rtlang.bench.comparison.options import BenchOptions
@@ -17,6 +19,10 @@ from rtlang.contract.errors import ConfigError
         ({"batch_size": 0}, "batch_size"),
         ({"baseline": "guess"}, "baseline"),
         ({"shape": "round"}, "shape"),
+        ({"baseline": "llama.cpp"}, "llama_cpp"),
+        ({"baseline": "llama.cpp", "llama_cpp": Path("/nowhere")}, "/nowhere"),
+        ({"workloads": ("steps",)}, "baseline = 'transformers'"),
+        ({"workloads": ("steps", "mixed")}, "workload"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, object], named: str) -> None:
