@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
@@ -54,6 +56,13 @@ def compared(ours: Tensor, theirs: Tensor, token_ids: Sequence[int]) -> Differen
     perplexities = [float(each[:-1].gather(1, following).mean().neg().exp()) for each in (ours, theirs)]
     agreement = (ours.argmax(-1) == theirs.argmax(-1)).float().mean()
     return Difference(float(divergence.mean()), float(agreement), perplexities[0], perplexities[1], len(token_ids))
+
+
+def compared_logits(ours: Tensor, theirs: NDArray[np.float32], token_ids: Sequence[int]) -> Difference:
+    """As `compared`, for logits [num_tokens, vocab_size] of ours and of another program; one may be padded to a larger vocabulary."""
+    size = min(ours.shape[1], theirs.shape[1])
+    first, second = (functional.log_softmax(each[:, :size], -1) for each in (ours, torch.from_numpy(theirs)))
+    return compared(first, second, token_ids)
 
 
 def text_logits(model: str, token_ids: Sequence[int], *, dtype: str = "auto") -> Tensor:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from rtlang.contract.config import EMBEDDED_MODEL
-from rtlang.model.quantization.comparison import compared, difference
+from rtlang.model.quantization.comparison import compared, compared_logits, difference
 
 
 def test_the_figures_are_their_definitions() -> None:
@@ -36,3 +36,12 @@ def test_a_model_agrees_with_itself() -> None:
     assert found.divergence == 0.0
     assert found.agreement == 1.0
     assert found.perplexity == found.other_perplexity > 1.0
+
+
+def test_logits_of_another_program_may_be_padded_and_shifted() -> None:
+    ours = torch.randn(5, 7, generator=torch.Generator().manual_seed(1))
+    theirs = torch.cat([ours + 3.0, torch.full((5, 2), 9.0)], dim=1).numpy()
+    found = compared_logits(ours, theirs, [1, 2, 3, 4, 5])
+    assert abs(found.divergence) < 1e-6
+    assert found.perplexity == pytest.approx(found.other_perplexity, rel=1e-6)
+    assert compared_logits(ours, -theirs, [1, 2, 3, 4, 5]).divergence > 0.1
