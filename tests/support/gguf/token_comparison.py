@@ -11,7 +11,6 @@ compared. llama.cpp aborts at a character that neither the vocabulary of a `llam
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import os
 import random
@@ -24,13 +23,12 @@ from typing import Any
 
 import tokenizers
 
+from rtlang.bench.baselines.llama_cpp_library import LlamaCpp, Vocabulary
 from rtlang.model.loading.gguf_tokenizer.tokenizer_json import TokenizerParts, tokenizer_parts
 from rtlang.model.text.tokenizer import Tokenizer
 from tests.support.gguf.vocabularies import gguf_metadata, read_metadata, sentencepiece_metadata, write_vocabulary
 
 LIBRARIES = "RTLANG_TEST_LLAMA_CPP"
-_PARAMS_BYTES = 512  # of llama_model_params, whose size differs between versions; larger than any
-_VOCAB_ONLY = 72  # its place there in versions that have one field for how a file is loaded
 _WORDS = [
     *("the", "quick", "don't", "We'll", "I'M", "it's", "naïve", "Größe", "123", "4567", "3.14"),
     *("HTTPServer", "snake_case", "camelCase", "x+y==z", "“quoted”", "—dash…", "and/or"),
@@ -111,59 +109,6 @@ def random_texts(count: int, seed: int, names: list[str]) -> Iterator[str]:
         yield "".join(part() for _ in range(dice.randint(1, 10)))
 
 
-class LlamaVocabulary:
-    """The vocabulary of a GGUF file in llama.cpp."""
-
-    def __init__(self, libraries: Path, path: str) -> None:
-        for name in sorted(libraries.glob("libggml-base*.so")) + sorted(libraries.glob("libggml.*so")):
-            ctypes.CDLL(str(name), mode=ctypes.RTLD_GLOBAL)
-        llama = ctypes.CDLL(str(next(each for each in sorted(libraries.glob("libllama.*so")))))
-
-        class Params(ctypes.Structure):
-            _fields_ = [("data", ctypes.c_ubyte * _PARAMS_BYTES)]
-
-        llama.llama_model_default_params.restype = Params
-        llama.llama_model_load_from_file.restype = ctypes.c_void_p
-        llama.llama_model_load_from_file.argtypes = [ctypes.c_char_p, Params]
-        llama.llama_model_get_vocab.restype = ctypes.c_void_p
-        llama.llama_model_get_vocab.argtypes = [ctypes.c_void_p]
-        llama.llama_vocab_is_eog.restype = ctypes.c_bool
-        llama.llama_vocab_is_eog.argtypes = [ctypes.c_void_p, ctypes.c_int32]
-        self._log: list[bytes] = []
-        self._on_log = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(self._listen)
-        llama.llama_log_set(self._on_log, None)
-        params = llama.llama_model_default_params()
-        params.data[_VOCAB_ONLY] = 1
-        model = llama.llama_model_load_from_file(path.encode(), params)
-        if not model:
-            raise ValueError(b"".join(self._log[-5:]).decode("utf-8", "replace"))
-        self._llama, self._vocab = llama, llama.llama_model_get_vocab(model)
-
-    def _listen(self, level: int, text: bytes, _: object) -> None:
-        self._log.append(text)
-
-    def tokens(self, text: str, *, parse_special: bool) -> list[int]:
-        """The tokens of a text without a start token."""
-        data = text.encode()
-        size = 2 * len(data) + 16
-        found = (ctypes.c_int32 * size)()
-        count = self._llama.llama_tokenize(
-            ctypes.c_void_p(self._vocab),
-            data,
-            ctypes.c_int32(len(data)),
-            found,
-            ctypes.c_int32(size),
-            ctypes.c_bool(False),
-            ctypes.c_bool(parse_special),
-        )
-        assert count >= 0, count
-        return found[:count]
-
-    def is_end(self, token_id: int) -> bool:
-        """Whether a token ends a text."""
-        return bool(self._llama.llama_vocab_is_eog(self._vocab, token_id))
-
-
 def encoding(parts: TokenizerParts) -> Callable[[str, bool], list[int]]:
     """Encodes a text that starts a sequence, with names of control tokens or without.
 
@@ -188,7 +133,7 @@ class Comparison:
     """One file in both programs."""
 
     def __init__(self, libraries: Path, path: str) -> None:
-        self._llama = LlamaVocabulary(libraries, path)
+        self._llama = Vocabulary(LlamaCpp(libraries), Path(path))
         self.metadata = read_metadata(path)
         self.parts = tokenizer_parts(self.metadata, path)
         content = self.parts.content
