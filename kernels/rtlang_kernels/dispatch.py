@@ -33,12 +33,12 @@ from rtlang_kernels.reference import sampling as reference_sampling
 class Backend:
     """One implementation of every operation; signatures as in the reference backend.
 
-    `packed_linear` packs a weight [out, in], a bias or None, and whether the results are gated (silu(first half) * second half); None
-    leaves linear layers to torch. `low_bit_linear` makes a layer of weights in the sense of `contract.low_bit`, whose outputs follow one
-    another, a bias, whether gated, and the dtype of inputs. `joined_linear` makes one layer of several of the same inputs, so that
-    these are prepared once, or returns None if it cannot. `tune` sets what is measured of the packed layers of a model, once they are
-    loaded. `fused_step` is None or covers only supported shapes, see `rtlang_kernels.contract.fused_step`; it returns None for linear
-    layers that are not supported.
+    `packed_linear` packs weights [out, in] whose outputs follow one another, a bias or None, and whether the results are gated
+    (silu(first half) * second half); None leaves linear layers to torch. `low_bit_linear` makes a layer of weights in the sense of
+    `contract.low_bit`, whose outputs follow one another, a bias, whether gated, and the dtype of inputs. `joined_linear` makes one layer of
+    several of the same inputs, so that these are prepared once, or returns None if it cannot. `tune` sets what is measured of the packed
+    layers of a model, once they are loaded. `fused_step` is None or covers only supported shapes, see
+    `rtlang_kernels.contract.fused_step`; it returns None for linear layers that are not supported.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Backend:
     logprobs: Callable[[Tensor, Tensor, int], tuple[Tensor, Tensor, Tensor]]
     apply_token_mask: Callable[[Tensor, NDArray[np.int32], NDArray[np.int32]], None]
     apply_penalties: Callable[[Tensor, NDArray[np.int64], NDArray[np.int64], float, float, float], None]
-    packed_linear: Callable[[Tensor, Tensor | None, bool], LinearLayer] | None = None
+    packed_linear: Callable[[Sequence[Tensor], Tensor | None, bool], LinearLayer] | None = None
     low_bit_linear: Callable[[Sequence[LowBitWeight], Tensor | None, bool, torch.dtype], LinearLayer] = (
         reference_low_bit.ReferenceLowBitLinear
     )

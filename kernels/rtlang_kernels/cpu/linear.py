@@ -13,13 +13,15 @@ A kernel is compiled on first use for a height of its tiles; numba's disk cache 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from numba.core import types
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
@@ -38,7 +40,7 @@ from rtlang_kernels.cpu.codegen.linear_vectors import (
 from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
 from rtlang_kernels.cpu.codegen.pair_vectors import NEAREST, SECOND
 from rtlang_kernels.cpu.codegen.tile_vectors import AMX, HEIGHT, NO_TILES, close_tiles, open_tiles
-from rtlang_kernels.cpu.threads import run_chunks
+from rtlang_kernels.cpu.threads import run_chunks, share_out
 from rtlang_kernels.host.huge_pages import zeros_in_huge_pages
 from rtlang_kernels.host.numba_jit import kernel
 from rtlang_kernels.host.processor import Processor, processor
@@ -46,6 +48,8 @@ from rtlang_kernels.host.processor import Processor, processor
 MAX_PASSES, MAX_ROWS = 8, 128  # tiles, and their rows, over one block; their inputs have to stay in the second cache
 GATE = BLOCK // 2  # outputs of a gated block
 _INT = types.int64
+_PACKED_BYTES = 4 << 20  # of a weight that a thread packs at a time
+_WORDS = 64  # of a row that are packed at a time: 4 cache lines
 _STEP_LINES = STEP * UNROLL // LINE  # cache lines of weights per iteration
 # Steps times tiles from which threads gain: some 100 us of work, while waking a thread costs 30 us.
 WORTH_THREADS = 20_000
@@ -281,33 +285,61 @@ def steps_of(num_inputs: int, dtype: torch.dtype) -> int:
     return -(-num_inputs * dtype.itemsize // 4)
 
 
-def pack_blocks(weight: Tensor, *, is_gated: bool = False) -> Tensor:
+def pack_blocks(weight: Tensor | Sequence[Tensor], *, is_gated: bool = False) -> Tensor:
     """Reorder a weight [out, in] into blocks of BLOCK outputs: [blocks, steps, BLOCK, elements of a word], padded with zeros.
 
     The result is the only copy: the weight may be as large as the memory that is left.
 
     Args:
+        weight: one, or some whose outputs follow one another.
         is_gated: the outputs are gates, then as many factors; a block holds GATE of each.
     """
-    parts = weight.chunk(2) if is_gated else (weight,)
-    size, per_word = BLOCK // len(parts), 4 // weight.dtype.itemsize
-    num_blocks, steps = -(-len(parts[0]) // size), steps_of(weight.shape[1], weight.dtype)
-    packed = zeros_in_huge_pages((num_blocks, steps, BLOCK, per_word), weight.dtype)
-    for index, part in enumerate(parts):
-        targets = packed.narrow(2, index * size, size).transpose(1, 2)  # [blocks, size, steps, per_word]
-        full = len(part) // size
-        _copy_words(targets[:full], part[: full * size].view(full, size, part.shape[1]))
-        if full < num_blocks:
-            _copy_words(targets[full, : len(part) - full * size], part[full * size :])
+    weights = [weight] if isinstance(weight, Tensor) else list(weight)
+    num_outputs, num_inputs, dtype = sum(map(len, weights)), weights[0].shape[1], weights[0].dtype
+    size, width = (num_outputs // 2, GATE) if is_gated else (num_outputs, BLOCK)
+    shape = -(-size // width), steps_of(num_inputs, dtype), BLOCK, 4 // dtype.itemsize
+    packed = zeros_in_huge_pages(shape, dtype)
+    target = packed.view(torch.int32).view(shape[:3]).numpy()
+    step = max(1, _PACKED_BYTES // max(1, num_inputs * dtype.itemsize) // BLOCK) * BLOCK
+    chunks: list[tuple[Tensor, int]] = []
+    start = 0
+    for each in weights:
+        chunks.extend((each[first : first + step], start + first) for first in range(0, len(each), step))
+        start += len(each)
+    share_out(
+        lambda chunk: _pack_rows(_words_of(chunk[0]), target, chunk[1], size, width), chunks, torch.get_num_threads()
+    )
     return packed
 
 
-def _copy_words(target: Tensor, source: Tensor) -> None:
-    """Copy inputs [..., in] into words [..., steps, elements of a word], of which the last may be partly filled."""
-    full, per_word = source.shape[-1] // target.shape[-1], target.shape[-1]
-    target[..., :full, :].copy_(source[..., : full * per_word].view(*source.shape[:-1], full, per_word))
-    if rest := source.shape[-1] - full * per_word:
-        target[..., full, :rest].copy_(source[..., full * per_word :])
+def _words_of(rows: Tensor) -> NDArray[np.int32]:
+    """The inputs of some rows as words [n, steps], without a copy where they lie so."""
+    per_word = 4 // rows.dtype.itemsize
+    if padding := -rows.shape[1] % per_word:
+        rows = functional.pad(rows, (0, padding))
+    elif not rows.is_contiguous() or rows.data_ptr() % 4 or rows.storage_offset() % per_word:
+        rows = rows.clone(memory_format=torch.contiguous_format)
+    words: NDArray[np.int32] = rows.detach().view(torch.int32).numpy()
+    return words
+
+
+@kernel()
+def _pack_rows(words: Any, blocks: Any, first: Any, size: Any, width: Any) -> None:
+    """Copy words [n, steps] of the outputs from `first` on to blocks [blocks, steps, BLOCK]; see `pack_blocks`.
+
+    size: outputs of each half of a gated weight, or all.  width: those of them in a block.
+    """
+    num_steps = words.shape[1]
+    row = 0
+    while row < len(words):
+        half, within = (first + row) // size, (first + row) % size
+        block, lane = within // width, half * width + within % width
+        count = min(width - within % width, min(size - within, len(words) - row))
+        for start in range(0, num_steps, _WORDS):
+            for i in range(count):
+                for step in range(start, min(start + _WORDS, num_steps)):
+                    blocks[block, step, lane + i] = words[row + i, step]
+        row += count
 
 
 @kernel()
@@ -358,24 +390,31 @@ class PackedLinear:
 
     @classmethod
     def pack(
-        cls, weight: Tensor, bias: Tensor | None = None, is_gated: bool = False, *, machine: Processor | None = None
+        cls,
+        weight: Tensor | Sequence[Tensor],
+        bias: Tensor | None = None,
+        is_gated: bool = False,
+        *,
+        machine: Processor | None = None,
     ) -> PackedLinear:
         """Copy `weight` [out, in], float32 or bfloat16, and `bias` [out] into the layout of the kernels.
 
         Args:
+            weight: one, or some of one dtype whose outputs follow one another.
             is_gated: results are silu(gate) * up, where weight holds the rows of the gate, then those of up.
             machine: compile for a processor other than the one at hand.
         """
-        code = code_for(weight.dtype, weight.dtype, machine)
-        num_outputs, num_inputs = weight.shape
+        weights = [weight] if isinstance(weight, Tensor) else weight
+        num_outputs, num_inputs, dtype = sum(map(len, weights)), weights[0].shape[1], weights[0].dtype
+        code = code_for(dtype, dtype, machine)
         bias = torch.zeros(num_outputs, dtype=torch.float32) if bias is None else bias.float()
         return cls(
             num_inputs,
             num_outputs // 2 if is_gated else num_outputs,
-            weight.dtype,
+            dtype,
             is_gated,
             code,
-            pack_blocks(weight, is_gated=is_gated),
+            pack_blocks(weights, is_gated=is_gated),
             block_outputs(bias, is_gated=is_gated).view(-1, BLOCK),
         )
 

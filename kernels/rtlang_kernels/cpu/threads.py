@@ -7,12 +7,15 @@ at once. Waking a sleeping thread costs some 30 us, so callers only split calls 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from functools import cache
 from queue import SimpleQueue
 from threading import Lock, Thread
+from typing import TypeVar
 
+Item = TypeVar("Item")
 _Task = tuple[Future[None], Callable[..., None], tuple[object, ...]]
 
 
@@ -110,3 +113,43 @@ def run_team(
                 future.exception()  # waits: no thread may write to the caller's memory after this
     for future in futures:
         future.result()
+
+
+def share_out(function: Callable[[Item], None], items: Iterable[Item], num_threads: int) -> None:
+    """Call function(item) for every item on up to `num_threads` threads, this one among them, which take the items in order.
+
+    The threads are new ones, so that work that takes seconds holds up no chunks. After an exception no further item is taken; the first
+    one is raised once all threads have ended.
+    """
+    left, errors = deque(items), list[BaseException]()
+
+    def work() -> None:
+        try:
+            while True:
+                try:
+                    item = left.popleft()
+                except IndexError:
+                    return
+                function(item)
+        except BaseException as error:
+            left.clear()
+            errors.append(error)
+
+    helpers = [
+        Thread(target=work, name=f"rtlang-shared-{index}", daemon=True)
+        for index in range(min(num_threads, len(left)) - 1)
+    ]
+    started = []
+    try:
+        for helper in helpers:
+            helper.start()
+            started.append(helper)
+        work()
+    except BaseException:  # no thread can be started, or an interrupt
+        left.clear()
+        raise
+    finally:
+        for helper in started:
+            helper.join()
+    if errors:
+        raise errors[0]

@@ -35,23 +35,27 @@ class Linear:
 
     __slots__ = ("bias", "in_features", "is_gated", "is_low_bit", "out_features", "packed", "weight")
 
-    def __init__(self, weight: Tensor, bias: Tensor | None = None, *, is_gated: bool = False) -> None:
+    def __init__(
+        self, weight: Tensor | Sequence[Tensor], bias: Tensor | None = None, *, is_gated: bool = False
+    ) -> None:
         """Take over `weight` [out_features, in_features] and `bias` [out_features], on the CPU or not.
 
         Args:
+            weight: one, or some whose outputs follow one another.
             is_gated: a packed layer returns silu(first half) * second half; a plain one leaves that to the caller.
         """
         self.is_low_bit = self.is_gated = False
         self.packed: LinearLayer | None = None
         self.weight: Tensor | None = None
         self.bias: Tensor | None = None
-        make = ops.backend_for(weight.device, weight.dtype).packed_linear
+        weights = [weight] if isinstance(weight, Tensor) else weight
+        make = ops.backend_for(weights[0].device, weights[0].dtype).packed_linear
         if make is not None:
-            self.packed, self.is_gated = make(weight, bias, is_gated), is_gated
+            self.packed, self.is_gated = make(weights, bias, is_gated), is_gated
             self.out_features, self.in_features = self.packed.out_features, self.packed.in_features
             return
-        self.out_features, self.in_features = weight.shape
-        self.weight = own_memory(weight.contiguous())
+        self.weight = torch.cat(list(weights)) if len(weights) > 1 else own_memory(weights[0].contiguous())
+        self.out_features, self.in_features = self.weight.shape
         self.bias = own_memory(bias.contiguous()) if bias is not None else None
 
     @classmethod
@@ -70,8 +74,7 @@ class Linear:
             device: default: the CPU.  is_gated: see `__init__`; results are not gated if the formats of gate and up differ.
         """
         if all(isinstance(part, Tensor) for part in parts):
-            floats = [part for part in parts if isinstance(part, Tensor)]
-            return cls(torch.cat(floats) if len(floats) > 1 else floats[0], bias, is_gated=is_gated)
+            return cls([part for part in parts if isinstance(part, Tensor)], bias, is_gated=is_gated)
         backend = ops.backend_for(device or torch.device("cpu"), dtype)
         runs = _runs_of(parts)
         if len(runs) == 1:
@@ -82,7 +85,7 @@ class Linear:
             size = sum(part.shape[0] for part in run)
             own = None if bias is None else bias[start : start + size]
             if isinstance(run[0], Tensor):
-                layers.append(cls(torch.cat(cast(Any, run)), own))
+                layers.append(cls(cast(Any, run), own))
             else:
                 layers.append(backend.low_bit_linear(cast(Any, run), own, False, dtype))
             start += size

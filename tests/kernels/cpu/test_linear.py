@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -189,6 +190,28 @@ def test_blocks_hold_each_weight_once_in_the_order_of_use() -> None:
     gated = pack_blocks(weight, is_gated=True)
     assert torch.equal(gated[1, 0, :16, 0], weight[16:32, 0])
     assert torch.equal(gated[1, 0, 16:, 0], weight[BLOCK + 16 :, 0])
+
+
+@pytest.mark.parametrize("is_gated", [False, True])
+@pytest.mark.parametrize("num_inputs", [1, 200, 201])
+@pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
+def test_threads_and_parts_make_no_difference_to_blocks(
+    dtype: torch.dtype, num_inputs: int, is_gated: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size, width = (77, 16) if is_gated else (154, BLOCK)
+    whole = random(dtype, 154, num_inputs)
+    steps, per_word = -(-num_inputs * dtype.itemsize // 4), 4 // dtype.itemsize
+    expected = torch.zeros(-(-size // width), steps, BLOCK, per_word, dtype=dtype)
+    for row, column in itertools.product(range(154), range(num_inputs)):
+        half, within = divmod(row, size)
+        place = within // width, column // per_word, half * width + within % width, column % per_word
+        expected[place] = whole[row, column]
+    monkeypatch.setattr(linear_module, "_PACKED_BYTES", 40 * num_inputs * dtype.itemsize)
+    odd = torch.empty(1 + 54 * num_inputs, dtype=dtype)[1:].view(54, num_inputs).copy_(whole[100:])
+    strided = torch.stack([whole[:33], whole[:33]], 2)[..., 0]
+    for num_threads in (1, 4):
+        with threads(num_threads):
+            assert torch.equal(pack_blocks([strided, whole[33:100], odd], is_gated=is_gated), expected)
 
 
 @pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)

@@ -8,7 +8,7 @@ from threading import Barrier, Thread
 import pytest
 
 from rtlang_kernels.cpu import threads
-from rtlang_kernels.cpu.threads import run_chunks, run_team
+from rtlang_kernels.cpu.threads import run_chunks, run_team, share_out
 
 
 def test_every_chunk_runs_once() -> None:
@@ -96,3 +96,34 @@ def test_a_thread_that_cannot_be_started_leaves_no_call_to_a_later_team(monkeypa
 
 def _refuse(_: Thread) -> None:
     raise RuntimeError("can't start new thread")
+
+
+@pytest.mark.parametrize("num_threads", [1, 3, 50])
+def test_threads_share_items_out(num_threads: int) -> None:
+    seen: list[int] = []
+    share_out(seen.append, range(20), num_threads)
+    assert sorted(seen) == list(range(20))
+    share_out(seen.append, [], num_threads)
+    assert len(seen) == 20
+
+
+def test_as_many_threads_share_items_as_were_asked_for() -> None:
+    barrier = Barrier(3)
+    share_out(lambda _: barrier.wait(timeout=30), range(6), 3)
+    assert not barrier.broken
+
+
+@pytest.mark.parametrize("num_threads", [1, 3])
+def test_after_an_error_no_further_item_is_taken(num_threads: int) -> None:
+    seen: list[int] = []
+
+    def work(item: int) -> None:
+        seen.append(item)
+        if item == 5:
+            raise ArithmeticError(str(item))
+
+    before = threading.active_count()
+    with pytest.raises(ArithmeticError, match="5"):
+        share_out(work, range(100_000), num_threads)
+    assert len(seen) < 100_000
+    assert threading.active_count() == before
