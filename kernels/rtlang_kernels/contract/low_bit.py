@@ -16,6 +16,7 @@ A reader hands out rows of codes, a few at a time, and a backend packs them into
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
@@ -148,6 +149,8 @@ class HeldWeight:
 class StackedWeight:
     """Weights of one format and one order of inputs as a single one: the outputs of the first, then those of the next.
 
+    Attributes:
+        starts: the first output of each.
     Raises:
         ValueError: they differ in format, inputs or order of inputs.
     """
@@ -158,17 +161,17 @@ class StackedWeight:
             shown = ", ".join(f"{each.format} {list(each.shape)}" for each in parts)
             raise ValueError(f"parts = {shown}: expected one format, one number and one order of inputs")
         self.format, self.input_order = first.format, first.input_order
-        self.shape = sum(each.shape[0] for each in parts), first.shape[1]
+        *starts, num_outputs = itertools.accumulate((each.shape[0] for each in parts), initial=0)
+        self.shape, self.starts = (num_outputs, first.shape[1]), tuple(starts)
         self._parts = tuple(parts)
 
     def rows(self, first: int, last: int) -> GroupedRows:
         """See `LowBitWeight`."""
-        found, start = [], 0
-        for part in self._parts:
+        found = []
+        for start, part in zip(self.starts, self._parts, strict=True):
             stop = start + part.shape[0]
             if first < stop and last > start:
                 found.append(part.rows(max(first, start) - start, min(last, stop) - start))
-            start = stop
         return found[0] if len(found) == 1 else joined_rows(found)
 
 

@@ -7,8 +7,9 @@ memory beside the packed weight.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from rtlang_kernels.contract.fused_step import BLOCK
-from rtlang_kernels.contract.low_bit import INPUT_GROUP, GroupedRows, LowBitWeight, ScaleType, WeightFormat
+from rtlang_kernels.contract.low_bit import (
+    INPUT_GROUP,
+    GroupedRows,
+    LowBitWeight,
+    ScaleType,
+    StackedWeight,
+    WeightFormat,
+)
 from rtlang_kernels.cpu.codegen.float8_vectors import ORDER
 from rtlang_kernels.cpu.codegen.low_bit_vectors import (
     AVX2,
@@ -34,13 +42,13 @@ from rtlang_kernels.cpu.codegen.low_bit_vectors import (
     Field,
     LowBitCode,
 )
-from rtlang_kernels.cpu.threads import run_chunks
+from rtlang_kernels.cpu.threads import share_out
 from rtlang_kernels.host.huge_pages import zeros_in_huge_pages
 from rtlang_kernels.host.numba_jit import kernel
 from rtlang_kernels.host.processor import Processor
 
 HALVES = BLOCK // LANES  # blocks of codes of a block of outputs
-_CHUNK_CODES = 1 << 23  # codes that a reader hands out at a time
+_CHUNK_CODES = 1 << 20  # codes that a reader hands out at a time, to a thread: they stay in the second cache
 _MAX_NARROW = 31  # see `low_bit_vectors`: width of a table whose products AVX2 adds up in 16 bits
 _LARGEST_SHIFTED = 2.0**100  # times MAGIC, a scale is finite
 _MIDDLE = 128  # of unsigned bytes
@@ -138,11 +146,19 @@ class LowBitLayout:
         num_blocks = -(-size // (BLOCK // parts)) * HALVES
         codes = zeros_in_huge_pages((num_blocks, self.block_bytes), torch.uint8)
         records = zeros_in_huge_pages((num_blocks, self.num_spans, self.code.record_bytes), torch.uint8)
-        row_scales, largest = torch.ones(num_outputs), 0.0
+        row_scales, largest = torch.ones(num_outputs), [0.0]
         step = max(LANES, _CHUNK_CODES // self.num_inputs // LANES * LANES)
-        for part, first in itertools.product(range(parts), range(0, size, step)):
+        starts = weight.starts if isinstance(weight, StackedWeight) else (0,)
+        chunks = [
+            (part, *chunk)
+            for part in range(parts)
+            for chunk in _chunks(size, step, [start - part * size for start in starts])
+        ]
+
+        def copy(chunk: tuple[int, int, int]) -> None:
+            part, first, last = chunk
             start = part * size + first
-            rows = weight.rows(start, part * size + min(first + step, size))
+            rows = weight.rows(start, part * size + last)
             place = first // LANES * parts + part
             self._pack_codes(rows.codes, codes, place, parts)
             for name, field in self.code.fields.items():
@@ -153,8 +169,10 @@ class LowBitLayout:
             if self.fmt.is_float8:  # an output with a weight that is NaN
                 own[(rows.codes & _FLOAT8_NAN == _FLOAT8_NAN).any(1)] = float("nan")
             if self.fmt.scales is ScaleType.BFLOAT16 and rows.scales is not None and rows.scales.numel():
-                largest = max(largest, float(rows.scales.abs().max()))
-        return PackedWeight(codes, records, row_scales, largest)
+                largest.append(float(rows.scales.abs().max()))
+
+        share_out(copy, chunks, torch.get_num_threads())
+        return PackedWeight(codes, records, row_scales, max(largest))
 
     def _pack_codes(self, source: Tensor, target: Tensor, place: int, step: int) -> None:
         """Copy codes [n, in] into every `step`-th block from `place` on."""
@@ -166,21 +184,16 @@ class LowBitLayout:
             source = source.view(len(source), -1, WORD)[:, :, ORDER].flatten(1)
         words = source.contiguous().view(torch.int32).numpy().view(np.uint32)
         blocks = target.view(torch.int32).numpy().view(np.uint32)
-        num_blocks = -(-len(words) // LANES)
-        num_threads = min(torch.get_num_threads(), num_blocks)
-        planes = np.array(self.code.planes)
-        cuts = [num_blocks * i // num_threads for i in range(num_threads + 1)]
-        run_chunks(_pack_blocks, [(words, blocks, planes, place, step, a, b) for a, b in itertools.pairwise(cuts)])
+        shift = 0
+        for plane in self.code.planes:
+            _plane_packer(plane, shift)(words, blocks, self.fmt.bits, place, step)
+            shift += plane
 
     def _pack_field(self, values: Tensor, target: Tensor, field: Field) -> None:
         """Copy values of groups [n, groups] into the records of blocks."""
-        num_blocks = -(-len(values) // LANES)
-        padding = (0, self.num_spans * field.vectors - values.shape[1], 0, num_blocks * LANES - len(values))
-        values = functional.pad(values, padding) if any(padding) else values
-        ordered = values.view(num_blocks, LANES, self.num_spans, field.vectors).permute(0, 2, 3, 1).contiguous()
-        size = LANES * field.vectors * field.item
-        placed = ordered.view(torch.uint8).view(num_blocks, self.num_spans, size)
-        target[:num_blocks, :, field.start : field.start + size] = placed
+        if values.numel():
+            values = values.contiguous().view(torch.uint8)
+            _pack_values(values.numpy(), target.numpy(), field.start, field.vectors, field.item)
 
     def rows_of(self, packed: PackedWeight, outputs: Tensor, *, is_gated: bool = False) -> GroupedRows:
         """Some outputs, int64 [n], as they were packed; codes have the format `fmt`."""
@@ -222,34 +235,59 @@ def products_of(machine: Processor) -> int:
     return AVX2 if machine.has_avx2 and machine.has_fma else PLAIN
 
 
-@kernel()
-def _pack_blocks(words: Any, blocks: Any, planes: Any, place: Any, step: Any, first: Any, last: Any) -> None:
-    """Copy codes, uint32 [n, in / WORD] of a byte each: blocks `first` to `last` - 1 of 16 rows into every `step`-th of uint32
-    [blocks, bytes / 4] from `place` on.
+def _chunks(size: int, step: int, starts: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Cut `size` outputs every `step` of them, and before parts that start at a block, so that rows of parts need not be joined."""
+    borders = sorted({*range(0, size, step), size, *(each for each in starts if 0 < each < size and not each % LANES)})
+    return itertools.pairwise(borders)
 
-    planes: bits of each, the lowest first.
-    """
-    per_chunk = INPUT_GROUP // WORD
-    for block in range(first, last):
-        for chunk in range(words.shape[1] // per_chunk):
+
+@cache
+def _plane_packer(plane: int, shift: int) -> Callable[..., None]:
+    """Compile the packing of some bits of codes: of `plane` bits, from bit `shift` on."""
+    per_chunk, mask_of = INPUT_GROUP // WORD, 0x01010101 * ((1 << plane) - 1)
+    per_line = per_chunk // plane
+
+    @kernel()
+    def pack(words: Any, blocks: Any, bits: Any, place: Any, step: Any) -> None:
+        """Copy these bits of codes, uint32 [n, in / WORD] of a byte each: blocks of 16 rows into every `step`-th of uint32
+        [blocks, bytes / 4] from `place` on.
+
+        bits: of a code, all together.
+        """
+        mask = np.uint32(mask_of)
+        for block in range((len(words) + LANES - 1) // LANES):
+            target = blocks[place + block * step]
             for lane in range(min(LANES, len(words) - block * LANES)):
-                row, shift, line = block * LANES + lane, 0, chunk * planes.sum()
-                for plane in planes:
-                    mask = np.uint32(0x01010101 * ((1 << plane) - 1))
-                    per_line = per_chunk // plane
+                source = words[block * LANES + lane]
+                for chunk in range(words.shape[1] // per_chunk):
                     for index in range(plane):
                         found = np.uint32(0)
                         for part in range(per_line):
-                            word = words[row, chunk * per_chunk + index * per_line + part]
+                            word = source[chunk * per_chunk + index * per_line + part]
                             found |= ((word >> np.uint32(shift)) & mask) << np.uint32(part * plane)
-                        blocks[place + block * step, (line + index) * LANES + lane] = found
-                    shift += plane
-                    line += plane
+                        target[(chunk * bits + shift + index) * LANES + lane] = found
+
+    return pack
+
+
+@kernel()
+def _pack_values(values: Any, records: Any, start: Any, vectors: Any, item: Any) -> None:
+    """Copy values of groups, uint8 [n, groups * item], into records, uint8 [blocks, spans, bytes], from byte `start` of each on.
+
+    vectors: groups of a record.  item: bytes of a value.
+    """
+    for row in range(len(values)):
+        block, lane = row // LANES, row % LANES
+        for place in range(values.shape[1] // item):
+            span, vector = place // vectors, place % vectors
+            target = start + (vector * LANES + lane) * item
+            for byte in range(item):
+                records[block, span, target + byte] = values[row, place * item + byte]
 
 
 @kernel()
 def _unpack_rows(blocks: Any, places: Any, lanes: Any, planes: Any, words: Any) -> None:
-    """Copy lane lanes[i] of block places[i] back to row i of `words`; see `_pack_blocks`."""
+    """Copy lane lanes[i] of block places[i] back to row i of `words`; see `_plane_packer`."""
     per_chunk = INPUT_GROUP // WORD
     for row in range(len(words)):
         for chunk in range(words.shape[1] // per_chunk):

@@ -9,7 +9,14 @@ from dataclasses import fields
 import pytest
 import torch
 
-from rtlang_kernels.contract.low_bit import GroupedRows, HeldWeight, ScaleType, WeightFormat
+from rtlang_kernels.contract.low_bit import (
+    GroupedRows,
+    HeldWeight,
+    ScaleType,
+    StackedWeight,
+    WeightFormat,
+    joined_rows,
+)
 from rtlang_kernels.cpu import low_bit_layout
 from rtlang_kernels.cpu.codegen.low_bit_vectors import LANES
 from rtlang_kernels.cpu.low_bit_layout import LowBitLayout
@@ -79,10 +86,59 @@ def test_a_weight_is_read_a_few_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) 
 
     layout = LowBitLayout.of(weight.format, 256, processor())
     packed = layout.pack(Watched())
-    assert asked == [(0, 16), (16, 32), (32, 48), (48, 64), (64, 70)]
+    assert sorted(asked) == [(0, 16), (16, 32), (32, 48), (48, 64), (64, 70)]
     whole = LowBitLayout.of(weight.format, 256, processor()).pack(weight)
     assert torch.equal(packed.codes, whole.codes)
     assert torch.equal(packed.records, whole.records)
+
+
+@pytest.mark.parametrize("is_gated", [False, True])
+@pytest.mark.parametrize("name", ["q4_k", "q5_0", "mxfp4", "int8 of rows"])
+def test_threads_and_chunks_make_no_difference(name: str, is_gated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = [random_weight(FORMATS[name], size, 256, seed=size) for size in (48, 9, 71)]
+    layout, whole = LowBitLayout.of(FORMATS[name], 256, processor()), HeldWeight(FORMATS[name], joined(weights))
+    expected = layout.pack(whole, is_gated=is_gated)
+    monkeypatch.setattr(low_bit_layout, "_CHUNK_CODES", 256 * 20)
+    before = torch.get_num_threads()
+    try:
+        for num_threads in (1, 4):
+            torch.set_num_threads(num_threads)
+            found = layout.pack(StackedWeight(weights), is_gated=is_gated)
+            assert all(torch.equal(a, b) for a, b in zip(found[:3], expected[:3], strict=True))
+            assert found.largest_scale == expected.largest_scale
+    finally:
+        torch.set_num_threads(before)
+
+
+def joined(weights: Sequence[HeldWeight]) -> GroupedRows:
+    return joined_rows([weight.held for weight in weights])
+
+
+def test_rows_of_parts_that_start_at_a_block_are_not_joined() -> None:
+    asked: list[tuple[int, int]] = []
+
+    class Watched(HeldWeight):
+        def rows(self, first: int, last: int) -> GroupedRows:
+            asked.append((first, last))
+            return super().rows(first, last)
+
+    parts = [Watched(FORMATS["q4_0"], random_weight(FORMATS["q4_0"], size, 64).held) for size in (32, 16, 20, 16)]
+    LowBitLayout.of(FORMATS["q4_0"], 64, processor()).pack(StackedWeight(parts))
+    assert sorted(asked) == [(0, 16), (0, 16), (0, 20), (0, 32)]
+
+
+def test_an_error_of_a_reader_ends_packing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(low_bit_layout, "_CHUNK_CODES", 256 * 16)
+
+    class Damaged(HeldWeight):
+        def rows(self, first: int, last: int) -> GroupedRows:
+            if first == 32:
+                raise OSError("damaged")
+            return super().rows(first, last)
+
+    weight = Damaged(FORMATS["q4_0"], random_weight(FORMATS["q4_0"], 256, 256).held)
+    with pytest.raises(OSError, match="damaged"):
+        LowBitLayout.of(FORMATS["q4_0"], 256, processor()).pack(weight)
 
 
 @pytest.mark.parametrize(

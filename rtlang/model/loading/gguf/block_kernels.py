@@ -37,6 +37,15 @@ nibbles_of_8, nibbles_of_16, nibbles_of_32 = _nibbles(8), _nibbles(16), _nibbles
 
 
 @kernel()
+def signed_bytes(blocks: Bytes, start: int, codes: Parts) -> None:
+    """32 signed bytes from byte `start`, plus 128."""
+    for b in range(blocks.shape[0]):
+        block, out = blocks[b], codes[b]
+        for j in range(32):
+            out[j] = block[start + j] ^ 128
+
+
+@kernel()
 def five_bits(blocks: Bytes, start: int, codes: Parts) -> None:
     """32 codes of 5 bits: from byte `start`, 32 fifth bits, then 16 bytes as of `nibbles_of_16`."""
     for b in range(blocks.shape[0]):

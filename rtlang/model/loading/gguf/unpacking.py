@@ -75,9 +75,7 @@ def _q5_1(blocks: _Blocks) -> GroupedRows:
 
 
 def _q8_0(blocks: _Blocks) -> GroupedRows:
-    codes, room = blocks.empty(32)
-    np.bitwise_xor(blocks.flat[:, 2:], np.uint8(128), out=room)
-    return GroupedRows(codes, blocks.float16(0))
+    return GroupedRows(blocks.codes(kernels.signed_bytes, 2), blocks.float16(0))
 
 
 def _q2_k(blocks: _Blocks) -> GroupedRows:
