@@ -120,8 +120,10 @@ class NativeDecoder:
         if group is not None:
             source, config = PartSource(source, config, group), part_of(config, group.size)
         assert config.native is not None
-        embedding, head_weight = _ends(config, source)
         norm = own_memory(source.tensor("model.norm.weight", (config.hidden_size,)))
+        embedding, head_weight = _ends(
+            config, source
+        )  # packed before the next weight is read, when their file's memory goes
         ends = partial(Linear.of_parts, dtype=dtype, device=norm.device)
         head = ends([head_weight]) if group is None or group.is_first else None
         if head is not None and head_weight is embedding:
