@@ -89,7 +89,7 @@ def config_entries(file: GgufFile) -> dict[str, Any]:
     fields = fields_of(file)
     architecture = architecture_of(fields)
     model_type = architecture.model_type
-    hidden_size, num_layers = fields.number("embedding_length"), fields.number("block_count")
+    hidden_size, num_layers = fields.number("embedding_length"), num_blocks(fields)
     num_layers -= fields.number("nextn_predict_layers", 0, least=0)  # which predict later tokens, after the others
     if not 0 < num_layers <= _MAX_LAYERS:
         raise fields.fail(fields.key("block_count"), num_layers, f"1 to {_MAX_LAYERS}")
@@ -115,7 +115,7 @@ def config_entries(file: GgufFile) -> dict[str, Any]:
         entries["intermediate_size"] = fields.number("feed_forward_length")
     norm_eps = fields.given("attention.layer_norm_rms_epsilon")
     kind = "attention.layer_norm_epsilon" if norm_eps is None else "attention.layer_norm_rms_epsilon"
-    entries[_EPS_NAMES.get(model_type, "rms_norm_eps")] = fields.real(kind, 1e-5)
+    entries[_EPS_NAMES.get(model_type, "rms_norm_eps")] = fields.real(kind, 1e-5, least=0.0)
     if "attn_kv_b" in architecture.stems:
         num_turned = fields.number("rope.dimension_count")
     else:
@@ -133,6 +133,11 @@ def config_entries(file: GgufFile) -> dict[str, Any]:
     if unread:
         logger.warning("%s: metadata that are not used: %s", fields.path, ", ".join(unread[:8]))
     return entries
+
+
+def num_blocks(fields: Fields) -> int:
+    """Number of layers that a file has, with those that predict later tokens."""
+    return fields.number("block_count")
 
 
 def token_entries(file: GgufFile, num_tokens: int) -> dict[str, Any]:

@@ -77,17 +77,19 @@ class Fields:
             raise self.fail(self.key(name), value, f"a number from {least}")
         return value
 
-    def real(self, name: str, default: float | None = None) -> float:
+    def real(self, name: str, default: float | None = None, *, least: float | None = None) -> float:
         """A finite number, as it was written before it became a float32.
 
         Raises:
-            ModelLoadError: it is missing without a default, or no finite number.
+            ModelLoadError: it is missing without a default, no finite number, or below `least`.
         """
         value = self.given(name)
         if value is None and default is not None:
             return default
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= _MAX_REAL:
             raise self.fail(self.key(name), value, "a finite number")
+        if least is not None and value < least:
+            raise self.fail(self.key(name), value, f"a number from {least}")
         return as_written(value)
 
     def flag(self, name: str, default: bool) -> bool:

@@ -21,6 +21,7 @@ PARTIAL_ROTARY = frozenset(("phi", "phi3", "glm4", "glm4_moe", "stablelm", "nemo
 FACTORS, LONG_FACTORS, SHORT_FACTORS = "rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"
 _ORIGINAL_LENGTH = 8192  # of Llama 3; any other gives the same factors with other parameters
 _FACTOR_TOLERANCE = 1e-4
+_LEAST_TURNS = 1e-6  # of yarn's betas, of which there is a logarithm
 
 
 def rope_entries(
@@ -31,9 +32,11 @@ def rope_entries(
     Args:
         values: returns the elements of a tensor, which the file has.
     Raises:
-        ModelLoadError: an entry has a wrong type, or the embedding is none that transformers computes.
+        ModelLoadError: an entry has a wrong type or value, or the embedding is none that transformers computes.
     """
     theta, num_turned = fields.real("rope.freq_base", 10000.0), fields.number("rope.dimension_count", head_dim)
+    if theta <= 1:
+        raise fields.fail(fields.key("rope.freq_base"), theta, "a number above 1")
     entries: dict[str, Any] = {"rope_theta": theta}
     if num_turned != head_dim:
         if model_type not in PARTIAL_ROTARY or num_turned > head_dim or num_turned % 2:
@@ -51,21 +54,23 @@ def rope_entries(
 
 def _scaling(fields: Fields) -> dict[str, Any] | None:
     """The scaling that metadata describe, None if there is none."""
-    kind, factor = fields.given("rope.scaling.type"), fields.real("rope.scaling.factor", 1.0)
+    kind, factor = fields.given("rope.scaling.type"), fields.real("rope.scaling.factor", 1.0, least=0.0)
     # an older name of the factor of linear scaling
-    factor = fields.real("rope.scale_linear", factor)
+    factor = fields.real("rope.scale_linear", factor, least=0.0)
     original = fields.given("rope.scaling.original_context_length")
     if kind is None and factor not in (0.0, 1.0):
         kind = "linear"
     if kind == "linear":
         return None if factor in (0.0, 1.0) else {"rope_type": "linear", "factor": factor}
     if kind == "yarn":
+        if factor < 1:
+            raise fields.fail(fields.key("rope.scaling.factor"), factor, "a number from 1 for yarn")
         found: dict[str, Any] = {"rope_type": "yarn", "factor": factor}
         if original is not None:
             found["original_max_position_embeddings"] = fields.number("rope.scaling.original_context_length")
         for name, entry in (("yarn_beta_fast", "beta_fast"), ("yarn_beta_slow", "beta_slow")):
             if fields.has(f"rope.scaling.{name}"):
-                found[entry] = fields.real(f"rope.scaling.{name}")
+                found[entry] = fields.real(f"rope.scaling.{name}", least=_LEAST_TURNS)
         if fields.has("rope.scaling.yarn_log_multiplier"):
             found["mscale"] = found["mscale_all_dim"] = as_written(
                 round(10 * fields.real("rope.scaling.yarn_log_multiplier"), 6)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.loading.gguf.architectures import Architecture
-from rtlang.model.loading.gguf.configs import architecture_of, fields_of
+from rtlang.model.loading.gguf.configs import architecture_of, fields_of, num_blocks
 from rtlang.model.loading.gguf.container import GgufFile
 from rtlang.model.loading.gguf.rope_entries import FACTORS, LONG_FACTORS, SHORT_FACTORS
 from rtlang_kernels.contract.low_bit import LowBitWeight
@@ -127,6 +127,7 @@ class _Origins:
     def __init__(self, file: GgufFile, architecture: Architecture, config: Mapping[str, Any]) -> None:
         self._file, self._architecture, self._config = file, architecture, config
         self._path, self._left = str(file.paths[0]), dict.fromkeys(file.tensors)
+        self._num_blocks = num_blocks(fields_of(file))
         self.found: dict[str, _Origin] = {}
         self._join()
         for name in self._left:
@@ -141,6 +142,11 @@ class _Origins:
             self._add(self._named(self._architecture.outer, name, name), name, name)
             return
         layer, rest = int(match[1]), match[2]
+        if layer >= self._num_blocks:
+            raise ModelLoadError(
+                self._path,
+                f"tensor {name} is unexpected: the file has {self._num_blocks} layers according to its metadata",
+            )
         if layer >= self._config["num_hidden_layers"] or rest == _ROTATIONS:
             return
         single = _OF_ONE_EXPERT.fullmatch(rest)

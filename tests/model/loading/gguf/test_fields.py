@@ -35,6 +35,12 @@ def test_what_is_not_finite_is_refused(value: object) -> None:
         _fields(size=value).real("size")
 
 
+def test_a_number_may_have_a_least_value() -> None:
+    assert _fields(a=0.0).real("a", least=0.0) == 0
+    with pytest.raises(ModelLoadError, match=r"expected a number from 0\.0"):
+        _fields(a=-1e-9).real("a", least=0.0)
+
+
 def test_only_true_and_false_are_flags() -> None:
     with pytest.raises(ModelLoadError, match=r"a\.yes = 1: expected true or false"):
         _fields(yes=1).flag("yes", False)

@@ -109,6 +109,29 @@ def test_scaling_of_metadata(metadata: dict[str, Any], expected: object) -> None
     assert _found(metadata).get("rope_scaling") == expected
 
 
+@pytest.mark.parametrize(
+    ("metadata", "reason"),
+    [
+        ({"rope.freq_base": 0.0}, r"a\.rope\.freq_base = 0\.0: expected a number above 1"),
+        ({"rope.freq_base": -1.0}, r"a\.rope\.freq_base = -1\.0: expected a number above 1"),
+        ({"rope.scale_linear": -1.0}, r"a\.rope\.scale_linear = -1\.0: expected a number from 0"),
+        ({"rope.scaling.type": "linear", "rope.scaling.factor": -2.0}, r"factor = -2\.0: expected a number from 0"),
+        (
+            {"rope.scaling.type": "yarn", "rope.scaling.factor": 0.0, "rope.scaling.attn_factor": 1.0},
+            r"a\.rope\.scaling\.factor = 0\.0: expected a number from 1 for yarn",
+        ),
+        (
+            {"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "rope.scaling.yarn_beta_fast": -1.0},
+            r"a\.rope\.scaling\.yarn_beta_fast = -1\.0: expected a number from",
+        ),
+    ],
+)
+def test_numbers_that_give_no_angles_are_refused(metadata: dict[str, Any], reason: str) -> None:
+    for tensors in ({}, {"rope_freqs.weight": _llama3(8.0, 1.0, 4.0, 8192)[1]}):
+        with pytest.raises(ModelLoadError, match=reason):
+            _found(metadata, tensors)
+
+
 def test_longrope_has_both_sets_of_factors() -> None:
     long, short = (np.linspace(1, top, 32).astype(np.float32) for top in (8, 2))
     tensors = {"rope_factors_long.weight": long, "rope_factors_short.weight": short}

@@ -99,6 +99,7 @@ def test_experts_of_old_files_are_tensors_of_their_own(tmp_path: Path) -> None:
             "tensor blk.0.attn_bogus.weight is unexpected in a model of architecture",
         ),
         ({"extra.weight": (4,)}, "tensor extra.weight is unexpected"),
+        ({"blk.2.attn_q.weight": (64, 64)}, "tensor blk.2.attn_q.weight is unexpected: the file has 2 layers"),
         ({"blk.0.ffn_up_exps.weight": (5, 96, 64)}, r"has shape \[5, 96, 64\]: expected 4 parts"),
         ({"blk.0.attn_q.weight": (60, 64)}, r"has shape \[60, 64\]: expected outputs of 4 heads of even size"),
     ],
