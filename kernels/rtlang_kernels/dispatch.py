@@ -35,10 +35,11 @@ class Backend:
 
     `packed_linear` packs weights [out, in] whose outputs follow one another, a bias or None, and whether the results are gated
     (silu(first half) * second half); None leaves linear layers to torch. `low_bit_linear` makes a layer of weights in the sense of
-    `contract.low_bit`, whose outputs follow one another, a bias, whether gated, and the dtype of inputs. `joined_linear` makes one layer of
-    several of the same inputs, so that these are prepared once, or returns None if it cannot. `tune` sets what is measured of the packed
-    layers of a model, once they are loaded. `fused_step` is None or covers only supported shapes, see
-    `rtlang_kernels.contract.fused_step`; it returns None for linear layers that are not supported.
+    `contract.low_bit`, whose outputs follow one another, a bias, whether gated, and the dtype of inputs; `float_input_linear` does not
+    quantize the inputs, or is None if no layer does. `joined_linear` makes one layer of several of the same inputs, so that these are
+    prepared once, or returns None if it cannot. `tune` sets what is measured of the packed layers of a model, once they are loaded.
+    `fused_step` is None or covers only supported shapes, see `rtlang_kernels.contract.fused_step`; it returns None for linear layers that
+    are not supported.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Backend:
     low_bit_linear: Callable[[Sequence[LowBitWeight], Tensor | None, bool, torch.dtype], LinearLayer] = (
         reference_low_bit.ReferenceLowBitLinear
     )
+    float_input_linear: Callable[[Sequence[LowBitWeight], Tensor | None, bool, torch.dtype], LinearLayer] | None = None
     joined_linear: Callable[[Sequence[LinearLayer]], LinearLayer | None] | None = None
     tune: Callable[[Sequence[LinearLayer]], None] | None = None
     fused_step: Callable[[FusedShape, Sequence[FusedLayer], Tensor], FusedStep | None] | None = None
@@ -88,6 +90,7 @@ def cpu_backend() -> Backend:
     from rtlang_kernels.cpu import (
         attention,
         float8_linear,
+        float_input_linear,
         layer_ops,
         linear,
         linear_tuning,
@@ -112,6 +115,7 @@ def cpu_backend() -> Backend:
         reference_sampling.apply_penalties,
         linear.PackedLinear.pack,
         low_bit_linear=float8_linear.low_bit_linear,
+        float_input_linear=float_input_linear.float_input_linear,
         joined_linear=low_bit_linear.joined_linear,
         tune=linear_tuning.tune,
         fused_step=fused_step.CpuFusedStep.of,

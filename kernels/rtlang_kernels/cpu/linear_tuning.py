@@ -24,6 +24,7 @@ from rtlang_kernels.cpu.codegen.linear_vectors import BFLOAT16, FLOAT32
 from rtlang_kernels.cpu.codegen.low_bit_vectors import AVX2, PLAIN, VNNI_256, VNNI_512, LowBitCode
 from rtlang_kernels.cpu.codegen.pair_vectors import NEAREST, SECOND
 from rtlang_kernels.cpu.codegen.tile_vectors import AMX, NO_TILES
+from rtlang_kernels.cpu.float_input_linear import FloatInputLinear
 from rtlang_kernels.cpu.linear import FEW_ROWS, UNMEASURED, Code, PackedLinear, Prefetch, PrefetchDistance, tile_code
 from rtlang_kernels.cpu.low_bit_linear import JoinedLowBitLinear, LowBitLinear
 from rtlang_kernels.host.processor import processor
@@ -35,6 +36,7 @@ logger = logging.getLogger(__name__)
 _SUBJECT, _PREFETCH = "linear layers", "prefetch of linear layers"
 # Weights read per measurement: more than the caches of most processors hold, some 5 ms.
 _SAMPLE_BYTES = 96 << 20
+_FLOATS = 1024, 1024  # shape of a layer of floats that is measured for those whose weights are multiplied out
 _LEVELS = {NEAREST: "first", SECOND: "second"}
 _SINGLE = (
     PrefetchDistance(8192, NEAREST),
@@ -57,13 +59,15 @@ def tune(linears: Sequence[LinearLayer], choices: Tuning | None = None) -> None:
     """Set code and prefetch of the layers of one model by what is known or measured. Other kinds of layers are ignored."""
     layers = [linear for linear in linears if isinstance(linear, PackedLinear)]
     choices = choices or tuning()
-    _tune_few_bits([part for linear in linears for part in _few_bits(linear)], choices)
+    few_bits = [part for linear in linears for part in _few_bits(linear)]
+    _tune_few_bits([part for part in few_bits if not isinstance(part, FloatInputLinear)], choices)
     for code in dict.fromkeys(layer.code for layer in layers):
         alike = [layer for layer in layers if layer.code == code]
         sample = _sample(alike)
         _choose_code(alike, sample or alike[:1], choices)
         if sample:
             _choose_prefetch(alike, sample, choices)
+    _tune_float_inputs([part for part in few_bits if isinstance(part, FloatInputLinear)], choices)
 
 
 def _few_bits(linear: LinearLayer) -> tuple[LowBitLinear, ...]:
@@ -84,6 +88,18 @@ def _tune_few_bits(layers: Sequence[LowBitLinear], choices: Tuning) -> None:
         sample = _sample([layer for layer in layers if layer.code == code])
         if sample:
             _choose_prefetch(layers, sample, choices)
+
+
+def _tune_float_inputs(layers: Sequence[FloatInputLinear], choices: Tuning) -> None:
+    """Set the code of layers that multiply weights out: that of layers of floats."""
+    for code in dict.fromkeys(layer.product.code for layer in layers):
+        alike = [layer.product for layer in layers if layer.product.code == code]
+        dtype = next(layer.dtype for layer in layers if layer.product.code == code)
+        floats = PackedLinear.pack(torch.ones(_FLOATS, dtype=dtype))
+        floats.code = code
+        _choose_code([floats], [floats], choices)
+        for product in alike:
+            product.code = floats.code
 
 
 def usable_tiles() -> int:

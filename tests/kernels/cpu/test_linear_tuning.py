@@ -12,6 +12,7 @@ import torch
 
 from rtlang_kernels.cpu import linear_tuning
 from rtlang_kernels.cpu.codegen.tile_vectors import AMX, EMULATED, NO_TILES
+from rtlang_kernels.cpu.float_input_linear import FloatInputLinear
 from rtlang_kernels.cpu.linear import PackedLinear, Prefetch, code_for, tile_code
 from rtlang_kernels.cpu.linear_tuning import described, tile_fault
 from rtlang_kernels.cpu.low_bit_linear import JoinedLowBitLinear, LowBitLinear
@@ -215,3 +216,19 @@ def test_a_system_that_refuses_tiles_is_reported(tmp_path: Path, monkeypatch: py
     assert choices.choices()[1].chosen == "not used: Linux refused permission: Operation not permitted"
     monkeypatch.setattr(linear_tuning, "tile_refusal", lambda: None)
     assert linear_tuning.usable_tiles() == AMX
+
+
+def test_layers_that_multiply_weights_out_get_the_code_of_layers_of_floats(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(linear_tuning, "usable_tiles", lambda: EMULATED)
+    monkeypatch.setattr(linear_tuning, "tile_fault", lambda code, tiled: None)
+    monkeypatch.setattr(linear_tuning, "_FLOATS", (64, 32))
+    monkeypatch.setattr(Tuning, "choose", lambda self, subject, shape, names, timer: names[-1])
+    weight = random_weight(FORMATS["q8_0"], 64, 64)
+    layer = FloatInputLinear.pack([weight], None, False, torch.bfloat16)
+    floats, before = PackedLinear.pack(torch.randn(64, 32).bfloat16()), layer.prefetch
+    linear_tuning.tune([layer, floats], Tuning(tmp_path, Processor("one", "x", 2)))
+    assert layer.product.code == floats.code
+    assert layer.product.code.tiles == EMULATED
+    assert layer.prefetch == before
