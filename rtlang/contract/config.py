@@ -47,6 +47,11 @@ class RuntimeConfig:
         "auto",
         "type of the KV cache: auto (same as dtype), int8 (with a scale for each head of a token; on the CPU) or float8 (on a GPU)",
     )
+    linear_inputs: str = _setting(
+        "int8",
+        "inputs of linear layers over integers of few bits on the CPU: int8 (with a scale for 32 inputs) or float (more precise and "
+        "slower); on a GPU they are always floats",
+    )
     decoder: str = _setting(
         "auto",
         "implementation of the model: auto, native (Llama family) or transformers (the model code in transformers)",
@@ -173,6 +178,7 @@ class RuntimeConfig:
         _one_of(self, "device", "cpu", "cuda", "interpreter")
         _one_of(self, "dtype", "auto", "float32", "bfloat16", "float16")
         _one_of(self, "kv_dtype", "auto", "int8", "float8")
+        _one_of(self, "linear_inputs", "int8", "float")
         if self.fault_injection and self.device != "cpu":
             raise ConfigError("fault_injection", True, "requires device cpu")
         if self.device == "cpu" and self.dtype == "float16":

@@ -22,7 +22,8 @@ def model_identity(config: RuntimeConfig) -> str:
     Of files with weights the size, the first and the last bytes count, so that the digest of a large model takes milliseconds.
     """
     directory = model_directory(config.model)
-    found = hashlib.sha256(repr((config.dtype, config.kv_dtype, config.decoder, config.device)).encode())
+    number_formats = config.dtype, config.kv_dtype, config.linear_inputs
+    found = hashlib.sha256(repr((*number_formats, config.decoder, config.device)).encode())
     if config.weights == "dummy":
         found.update(repr(config.weights_seed).encode())
     for path in _files(directory):

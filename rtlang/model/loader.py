@@ -100,6 +100,7 @@ def load_model(
     total = needed if weights is None or not is_native else sum(map(weights.num_bytes, weights.names()))
     progress = _Progress(total, summary)
     decoder: Decoder
+    has_float_inputs = config.linear_inputs == "float"
     if is_native:
         source = (
             DummySource(config.weights_seed, dtype, device)
@@ -113,7 +114,7 @@ def load_model(
                 files=files,
             )
         )
-        decoder = NativeDecoder.load(model_config, source, dtype, group)
+        decoder = NativeDecoder.load(model_config, source, dtype, group, has_float_inputs=has_float_inputs)
         if group is None or group.is_first:
             source.check_unused(model_config)
     else:
@@ -121,6 +122,7 @@ def load_model(
             directory,
             dtype,
             weights=weights if _may_have_codes(model_config, weights) else None,
+            has_float_inputs=has_float_inputs,
             dummy_seed=config.weights_seed if is_dummy else None,
             on_progress=progress.report,
             device=device,

@@ -19,6 +19,7 @@ def test_it_follows_from_the_files_and_the_number_formats(tmp_path: Path) -> Non
     assert model_identity(config) == first
     assert model_identity(RuntimeConfig(model=str(folder), max_rows=3)) == first  # no effect on texts
     seen = {first, model_identity(RuntimeConfig(model=str(folder), dtype="bfloat16"))}
+    seen.add(model_identity(RuntimeConfig(model=str(folder), linear_inputs="float")))
     seen.add(model_identity(RuntimeConfig(model=str(folder), weights="dummy")))
     seen.add(model_identity(RuntimeConfig(model=str(folder), weights="dummy", weights_seed=1)))
     weights = folder / "model.safetensors"
@@ -28,4 +29,4 @@ def test_it_follows_from_the_files_and_the_number_formats(tmp_path: Path) -> Non
     seen.add(model_identity(config))
     (folder / "config.json").write_text((folder / "config.json").read_text() + " ")
     seen.add(model_identity(config))
-    assert len(seen) == 6
+    assert len(seen) == 7

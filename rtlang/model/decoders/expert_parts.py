@@ -7,7 +7,8 @@ half take turns, whether a stacked parameter is transposed. So one class serves 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -109,13 +110,19 @@ class ExpertParts:
         reader: ExpertReader,
         dtype: torch.dtype,
         device: torch.device,
+        *,
+        has_float_inputs: bool = False,
     ) -> LowBitExperts:
         """Make the module that stands in for `stock`, which has its biases by now.
+
+        Args:
+            has_float_inputs: see `Linear.of_parts`.
 
         Raises:
             ValueError: a matrix has another shape than the model's.
         """
-        layers = [self._layers(parameter, stock, reader, dtype, device) for parameter in self.parameters]
+        make = partial(Linear.of_parts, dtype=dtype, device=device, has_float_inputs=has_float_inputs)
+        layers = [self._layers(parameter, stock, reader, dtype, device, make) for parameter in self.parameters]
         return LowBitExperts(stock, layers[0], layers[1], is_split=self._is_split(self.parameters[0], stock))
 
     def _roles(self, parameter: str) -> tuple[str, ...]:
@@ -134,6 +141,7 @@ class ExpertParts:
         reader: ExpertReader,
         dtype: torch.dtype,
         device: torch.device,
+        make: Callable[..., Linear],
     ) -> list[tuple[Linear, Tensor | None]]:
         biases = getattr(stock, f"{parameter}_bias").detach().to(device) if stock.has_bias else None
         if biases is not None and self._is_split(parameter, stock):
@@ -152,7 +160,7 @@ class ExpertParts:
                 names = [self._name_of[role][expert] for role in self._roles(parameter)]
                 parts = [_matrix(reader, name, dtype, device) for name in names]
                 self._check_shapes(parameter, names, parts)
-            made.append((Linear.of_parts(parts, bias, dtype=dtype, device=device), bias))
+            made.append((make(parts, bias), bias))
             for name in names:
                 reader.note_packed(name)
         if stacked is not None:

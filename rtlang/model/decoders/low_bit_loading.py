@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ def load_weights(
     on_progress: Callable[[float], None] = lambda fraction: None,
     *,
     keeps_codes: bool = True,
+    has_float_inputs: bool = False,
 ) -> Any:
     """Construct the `transformers` model with its stock attention and with the weights of a checkpoint as they are stored.
 
@@ -49,6 +51,7 @@ def load_weights(
         device: of the packed layers; the other tensors are on the CPU. Default: the CPU.
         on_progress: called with the fraction of bytes read so far, from the thread that has read them.
         keeps_codes: otherwise all weights are multiplied out.
+        has_float_inputs: see `Linear.of_parts`.
     Raises:
         ModelLoadError: the library cannot construct the model, the checkpoint lacks tensors, or a tensor has another shape than the
             model's; names the tensor.
@@ -67,7 +70,7 @@ def load_weights(
             output_loading_info=True,
         )
         check_found(directory, found)
-        plan.pack(model, device or torch.device("cpu"))
+        plan.pack(model, device or torch.device("cpu"), has_float_inputs=has_float_inputs)
         return model
     except ModelLoadError:
         raise
@@ -259,7 +262,7 @@ class _LowBitPlan:
                 self._tied[other] = owner
                 _remove(model, other)
 
-    def pack(self, model: Any, device: torch.device) -> None:
+    def pack(self, model: Any, device: torch.device, *, has_float_inputs: bool) -> None:
         """Put packed layers in the places of the matrices that were taken out.
 
         Raises:
@@ -274,7 +277,9 @@ class _LowBitPlan:
                 key = "" if bias is None else place
                 try:
                     if key not in layers:
-                        layers[key] = Linear.of_parts([weight], bias, dtype=dtype, device=device)
+                        layers[key] = Linear.of_parts(
+                            [weight], bias, dtype=dtype, device=device, has_float_inputs=has_float_inputs
+                        )
                 except ValueError as error:
                     raise _PlanError(f"tensor {name}: {error}") from None
                 _put(model, place, layers[key], dtype, bias, device)
@@ -283,7 +288,9 @@ class _LowBitPlan:
             stock = model.get_submodule(path)
             for parameter in parts.parameters:
                 delattr(stock, parameter)
-            made = _checked(parts.pack, stock, self._reader, self._dtype, device)
+            made = _checked(
+                partial(parts.pack, has_float_inputs=has_float_inputs), stock, self._reader, self._dtype, device
+            )
             parent, _, leaf = path.rpartition(".")
             setattr(model.get_submodule(parent), leaf, made)
         trim_heap()

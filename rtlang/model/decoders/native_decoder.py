@@ -107,12 +107,19 @@ class NativeDecoder:
 
     @classmethod
     def load(
-        cls, config: ModelConfig, source: WeightSource, dtype: torch.dtype, group: RankGroup | None = None
+        cls,
+        config: ModelConfig,
+        source: WeightSource,
+        dtype: torch.dtype,
+        group: RankGroup | None = None,
+        *,
+        has_float_inputs: bool = False,
     ) -> NativeDecoder:
         """Load the weights of `config` from `source` layer by layer, packing each one immediately.
 
         Args:
             group: the ranks that compute the model together; this one loads its part.
+            has_float_inputs: see `Linear.of_parts`.
         Raises:
             ModelLoadError: a tensor is missing or has the wrong shape.
             ConfigError: the model cannot be divided among the ranks.
@@ -121,23 +128,20 @@ class NativeDecoder:
             source, config = PartSource(source, config, group), part_of(config, group.size)
         assert config.native is not None
         norm = own_memory(source.tensor("model.norm.weight", (config.hidden_size,)))
-        embedding, head_weight = _ends(
-            config, source
-        )  # packed before the next weight is read, when their file's memory goes
-        ends = partial(Linear.of_parts, dtype=dtype, device=norm.device)
-        head = ends([head_weight]) if group is None or group.is_first else None
+        # packed before the next weight is read, when their file's memory goes
+        embedding, head_weight = _ends(config, source)
+        make = partial(Linear.of_parts, dtype=dtype, device=norm.device, has_float_inputs=has_float_inputs)
+        head = make([head_weight]) if group is None or group.is_first else None
         if head is not None and head_weight is embedding:
             embed: Callable[[Tensor], Tensor] = head.rows  # one copy serves both ends
         elif isinstance(embedding, Tensor):
             embed = partial(own_memory(embedding).index_select, 0)
         else:
-            embed = ends([embedding]).rows
+            embed = make([embedding]).rows
         decoder = cls(config, dtype, embed, norm, head)
         del embedding, head_weight
         backend = ops.backend_for(norm.device, dtype)
-        decoder._layers = [
-            _load_layer(config, source, layer, dtype, norm.device, group) for layer in range(config.num_layers)
-        ]
+        decoder._layers = [_load_layer(config, source, layer, make, group) for layer in range(config.num_layers)]
         heads = () if head is None else (head,)
         tune_linears((*(linear for layer in decoder._layers for linear in layer.linears), *heads))
         make_fused, shape = None if group is not None else backend.fused_step, _shape(config, dtype)
@@ -266,11 +270,14 @@ def _load_layer(
     config: ModelConfig,
     source: WeightSource,
     layer: int,
-    dtype: torch.dtype,
-    device: torch.device,
+    make: Callable[..., Linear],
     group: RankGroup | None = None,
 ) -> _Layer:
-    """Read one layer and pack its linear layers, in few bits where the checkpoint has them."""
+    """Read one layer and pack its linear layers, in few bits where the checkpoint has them.
+
+    Args:
+        make: `Linear.of_parts`, with what all layers share.
+    """
     native = config.native
     assert native is not None
     prefix = f"model.layers.{layer}."
@@ -284,7 +291,7 @@ def _load_layer(
         bias = torch.cat(biases) if biases else None
         summing = group if is_summed else None
         weights = [_weight(source, f"{prefix}{name}.weight", (size, width)) for name, size in names.items()]
-        linear = Linear.of_parts(weights, bias, dtype=dtype, device=device, is_gated=is_gated)
+        linear = make(weights, bias, is_gated=is_gated)
         return linear if summing is None else SummedLinear.of(linear, summing)
 
     def norm(name: str, size: int) -> Tensor:

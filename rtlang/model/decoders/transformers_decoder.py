@@ -124,6 +124,7 @@ class TransformersDecoder:
         is_deterministic: bool = False,
         group: RankGroup | None = None,
         weights: CheckpointWeights | None = None,
+        has_float_inputs: bool = False,
     ) -> TransformersDecoder:
         """Load a checkpoint (or seeded noise of its shape, with `dummy_seed`), replace its attention, and check the result.
 
@@ -134,6 +135,7 @@ class TransformersDecoder:
             group: the ranks among which the model is divided, all of which load it at the same time; default: this process has all of it.
             weights: of the checkpoint; those of few bits stay as they are stored, or with `group` are multiplied out. Default: the
                 library reads a float checkpoint.
+            has_float_inputs: see `Linear.of_parts`.
         Raises:
             ConfigError: with `is_deterministic`, the bits of a token depend on other tokens nevertheless; with `group`, the model cannot be
                 divided among them; names the model type.
@@ -148,7 +150,14 @@ class TransformersDecoder:
             else:
                 with quiet():
                     model = load_weights(
-                        directory, weights, config, dtype, device, on_progress, keeps_codes=group is None
+                        directory,
+                        weights,
+                        config,
+                        dtype,
+                        device,
+                        on_progress,
+                        keeps_codes=group is None,
+                        has_float_inputs=has_float_inputs,
                     )
             model = model.eval().requires_grad_(False)
             decoder = cls(model, str(directory), dtype, device, is_deterministic=is_deterministic, group=group)

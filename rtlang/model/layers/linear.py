@@ -67,18 +67,21 @@ class Linear:
         dtype: torch.dtype,
         device: torch.device | None = None,
         is_gated: bool = False,
+        has_float_inputs: bool = False,
     ) -> Linear:
         """A layer whose outputs are those of some weights, one after the other, as floats of `dtype` or as stored in few bits.
 
         Args:
             device: default: the CPU.  is_gated: see `__init__`; results are not gated if the formats of gate and up differ.
+            has_float_inputs: do not quantize the inputs of weights of few bits.
         """
         if all(isinstance(part, Tensor) for part in parts):
             return cls([part for part in parts if isinstance(part, Tensor)], bias, is_gated=is_gated)
         backend = ops.backend_for(device or torch.device("cpu"), dtype)
-        runs = _runs_of(parts)
+        make = backend.float_input_linear if has_float_inputs else None
+        make, runs = make or backend.low_bit_linear, _runs_of(parts)
         if len(runs) == 1:
-            return cls._of_packed(backend.low_bit_linear(cast(Any, runs[0]), bias, is_gated, dtype), is_gated=is_gated)
+            return cls._of_packed(make(cast(Any, runs[0]), bias, is_gated, dtype), is_gated=is_gated)
         layers: list[Any] = []
         start = 0
         for run in runs:
@@ -87,7 +90,7 @@ class Linear:
             if isinstance(run[0], Tensor):
                 layers.append(cls(cast(Any, run), own))
             else:
-                layers.append(backend.low_bit_linear(cast(Any, run), own, False, dtype))
+                layers.append(make(cast(Any, run), own, False, dtype))
             start += size
         join = backend.joined_linear
         joined = join(layers) if join is not None and not any(isinstance(each, Linear) for each in layers) else None
@@ -230,10 +233,18 @@ def own_memory(tensor: Tensor) -> Tensor:
 
 def tune_linears(linears: Iterable[Linear]) -> None:
     """Let the kernels measure what depends on the machine, for the packed layers of a model; at most a second, see `rtlang_kernels`."""
-    packed = [linear.packed for linear in linears if linear.packed is not None]
+    packed = [layer for linear in linears if linear.packed is not None for layer in _layers_of(linear.packed)]
     tune = ops.backend_named("cpu").tune if packed else None
     if tune is not None:
         tune(packed)
+
+
+def _layers_of(packed: LinearLayer) -> list[LinearLayer]:
+    """The layers of the kernels in a layer."""
+    if not isinstance(packed, JoinedLayers):
+        return [packed]
+    found = (each.packed if isinstance(each, Linear) else each for each in packed.layers)
+    return [each for each in found if each is not None]
 
 
 def pack_linears(module: torch.nn.Module) -> int:

@@ -112,6 +112,13 @@ def test_float_experts_are_left_to_the_library(tmp_path: Path) -> None:
     assert worst_error(decoder, stock) < error_bound(1)
 
 
+def test_inputs_stay_floats_if_asked(tmp_path: Path) -> None:
+    weights, stock = quantize_model(make_model("mixtral", num_hidden_layers=1), tmp_path)
+    bound = error_bound(1)
+    decoder = load(tmp_path, weights, has_float_inputs=True)
+    assert worst_error(decoder, stock) < min(bound, 1e-5)
+
+
 @pytest.mark.parametrize("prefix", ["", "model."])
 def test_names_without_the_prefix_of_the_model_work(prefix: str, tmp_path: Path) -> None:
     model = make_model("mixtral", num_hidden_layers=1)

@@ -16,6 +16,8 @@ from rtlang.model.host_runner import HostRunner
 from rtlang.model.layers.checkpoint_source import DummySource
 from rtlang.model.loading.model_config import ModelConfig, RopeConfig
 from rtlang_kernels.contract.low_bit import LowBitWeight
+from rtlang_kernels.cpu.low_bit_linear import rounded
+from rtlang_kernels.reference.low_bit import exact_weight
 from tests.support.models.low_bit_weights import FORMATS, random_weight
 from tests.support.models.model_steps import Pages, TrackedSequence, all_logits, greedy_tokens, next_row, ragged_logits
 from tests.support.models.tiny_models import VOCAB_SIZE, make_checkpoint, make_model, random_model, save_checkpoint
@@ -274,6 +276,31 @@ def test_layers_of_few_bits_are_one_call_with_the_same_bits(
         found.append(torch.cat([logits for row in rows for logits in all_logits(runner, [row])]))
     assert torch.equal(*found)
     assert found[0].isfinite().all()
+    assert found[0].std() > 0
+
+
+def test_inputs_of_weights_of_few_bits_stay_floats_if_asked(tmp_path: Path) -> None:
+    runner = load_runner(make_checkpoint(tmp_path, "qwen3"), dtype="bfloat16")
+    formats, found = dict.fromkeys(("q", "k", "v", "o", "gate", "up", "down"), "q4_0"), []
+
+    class Floats(CodedSource):
+        """The same weights, multiplied out."""
+
+        def tensor(self, name: str, shape: tuple[int, ...]) -> torch.Tensor:
+            weight = super().low_bit(name, shape)
+            return super().tensor(name, shape) if weight is None else rounded(exact_weight(weight), torch.bfloat16)
+
+        def low_bit(self, name: str, shape: tuple[int, ...]) -> LowBitWeight | None:
+            return None
+
+    for source in (CodedSource(formats), Floats(formats)):
+        decoder = NativeDecoder.load(runner.model_config, source, torch.bfloat16, has_float_inputs=True)
+        assert (decoder._fused is None) == (type(source) is CodedSource)
+        runner.decoder = decoder
+        sequence, pages = TrackedSequence(list(range(40, 49))), Pages(runner.kv.num_pages)
+        rows = [next_row(sequence, count, pages, runner.kv.page_size) for count in (8, 1)]
+        found.append(torch.cat([logits for row in rows for logits in all_logits(runner, [row])]))
+    assert torch.equal(*found)
     assert found[0].std() > 0
 
 

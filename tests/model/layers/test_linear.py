@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import weakref
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import pytest
 import torch
 
 from rtlang.model.gpu import sync_check
-from rtlang.model.layers.linear import JoinedLayers, Linear, PackedModule, pack_linears
+from rtlang.model.layers.linear import JoinedLayers, Linear, PackedModule, pack_linears, tune_linears
+from rtlang_kernels import dispatch
 from rtlang_kernels.reference.low_bit import exact_weight
 from tests.support.models.low_bit_weights import FORMATS, random_weight
 
@@ -206,3 +208,22 @@ def test_rows_of_several_layers_are_looked_up_without_waiting_for_a_device() -> 
     for wrong in (8, -1):
         with pytest.raises(IndexError, match=rf"indices\[1\] = {wrong}: expected 0 to 7"):
             joined.rows(torch.tensor([0, wrong]))
+
+
+def test_inputs_stay_floats_if_asked() -> None:
+    weights = [random_weight(FORMATS[name], 40, 64) for name in ("q4_0", "q8_0")]
+    x, floats = torch.randn(3, 64), [exact_weight(weight).float() for weight in weights]
+    for count in (1, 2):
+        layer = Linear.of_parts(weights[:count], dtype=torch.float32, has_float_inputs=True)
+        assert torch.equal(layer(x), Linear(torch.cat(floats[:count]))(x))
+        assert not torch.equal(layer(x), Linear.of_parts(weights[:count], dtype=torch.float32)(x))
+
+
+def test_the_layers_of_joined_ones_are_tuned(monkeypatch: pytest.MonkeyPatch) -> None:
+    tuned: list[object] = []
+    backend = dataclasses.replace(dispatch.cpu_backend(), tune=tuned.extend)
+    monkeypatch.setattr("rtlang_kernels.ops.backend_named", lambda name: backend)
+    parts = [random_weight(FORMATS["q4_0"], 40, 64), torch.randn(40, 64), random_weight(FORMATS["q8_0"], 40, 64)]
+    joined = Linear.of_parts(parts, dtype=torch.float32, has_float_inputs=True)
+    tune_linears([joined])
+    assert [type(each).__name__ for each in tuned] == ["FloatInputLinear", "PackedLinear", "FloatInputLinear"]
