@@ -22,6 +22,7 @@ from rtlang_grammars.formats.rendering import rendered_calls
 from rtlang_grammars.formats.tool_grammar import tool_grammar
 from rtlang_grammars.machine.matcher import MachineMatcher
 from tests.support.grammars.vocabularies import allowed_ids, small_vocabulary, spell
+from tests.support.long_tests import sized
 from tests.support.schemas.tool_calls import is_in_declared_order, random_call, random_tools, text
 from tests.support.schemas.tool_parsers import PARSERS
 from tests.support.schemas.tool_templates import HAS_NO_CONTENT_BEFORE_CALLS, HAS_ONE_CALL, TEMPLATES, render
@@ -64,12 +65,12 @@ def tools_of(name: str, rng: random.Random, count: int = 4) -> list[dict[str, An
 def test_what_the_template_renders_is_accepted_and_read_back(name: str) -> None:
     rng = random.Random(name)
     num_calls = 0
-    while num_calls < 200:
+    while num_calls < sized(200, usual=60):
         tools = tools_of(name, rng)
         matcher = matcher_of(tool_grammar(name, tools, style=ANY_STYLE))
         ordered = matcher_of(tool_grammar(name, tools))
         needed = matcher_of(tool_grammar(name, tools, tool_choice="required", style=ANY_STYLE))
-        for _ in range(40):
+        for _ in range(sized(40, usual=20)):
             count = 1 if name in HAS_ONE_CALL else rng.randrange(4)
             calls = [random_call(rng, tools, avoided(name)) for _ in range(count)]
             content = text(rng, AVOID).strip() if not calls or name not in HAS_NO_CONTENT_BEFORE_CALLS else ""
@@ -113,7 +114,7 @@ def test_what_the_masks_let_through_is_parsed(name: str) -> None:
         tools = tools_of(name, rng, 3)
         schemas = {each["function"]["name"]: each["function"].get("parameters", {}) for each in tools}
         matcher = matcher_of(tool_grammar(name, tools, tool_choice=choice))
-        for _ in range(40):
+        for _ in range(sized(40, usual=15)):
             given = drawn(matcher, rng, rng.randrange(40))
             content, calls = PARSERS[name](given)
             read = parse_output(name, given, tools)

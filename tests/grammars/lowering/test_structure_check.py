@@ -40,6 +40,7 @@ from rtlang_grammars.spec.structures import (
 from rtlang_grammars.spec.tokens import segments_of
 from tests.support.grammars.vocabularies import allowed_ids, small_vocabulary, spell
 from tests.support.grammars.vocabularies import random_text as random_walk
+from tests.support.long_tests import sized
 from tests.support.schemas.tool_schemas import REALISTIC
 from tests.support.schemas.tool_templates import render
 
@@ -127,7 +128,7 @@ def test_a_call_is_valid_if_jsonschema_finds_its_arguments_valid(name: str, kind
     formats.checks("regex")(is_regex)
     validator = VALIDATOR(CHECKED[kind], format_checker=formats)
     rng, outcomes = random.Random(f"{name} {kind}"), set[bool]()
-    for _ in range(12):
+    for _ in range(sized(12, usual=6)):
         text = random_text(grammar, rng)
         try:
             calls = parse_output(name, text, tools).calls
@@ -336,7 +337,7 @@ def test_realistic_tools_are_compiled_together_and_their_calls_are_valid(name: s
         grammar = nameless.compile(tool_grammar(name, REALISTIC, tool_choice=choice, reasoning="forbidden"))
         path = SEARCH.find(grammar.matcher(), 4096)
         assert path is not None
-        for _ in range(3):
+        for _ in range(sized(3, usual=1)):
             keeper = TokenBudget(SEARCH, path)
             text = random_walk(NAMELESS, grammar.matcher(), keeper, len(path.data) + 60, rng, end_chance=0.1)
             if grammar.value_check is not None and grammar.value_check.error_in(text) is not None:
