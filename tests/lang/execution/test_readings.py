@@ -10,6 +10,7 @@ import pytest
 
 import rtlang as rt
 from rtlang.testing import ScriptedRuntime
+from tests.support.long_tests import sized
 from tests.support.programs.fake_target import FakeTarget, by_name
 
 TEXTS: dict[str, Any] = {"a": "1", "many": ["x", "y"], "tip": "t", "deep": "d", "inner.tip": "t", "inner.deep": "d"}
@@ -126,7 +127,7 @@ def test_a_text_ends_before_a_missing_one_and_errors_are_raised_by_position(targ
 
 
 def test_a_chain_of_thousands_of_forks_has_a_result_and_a_snapshot() -> None:
-    depth = 4000
+    depth = sized(4000, usual=1500)
 
     @rt.program
     def chain(s: Any) -> Any:
