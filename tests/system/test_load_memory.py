@@ -1,7 +1,7 @@
 """Memory of a process that loads a model: what stays, and the most it has meanwhile.
 
 A process of its own loads a small model of the same shape first, so that libraries and compiled kernels are not counted, and then one with
-84 million weights, in bfloat16, from safetensors.
+84 million weights: in bfloat16 from safetensors, or in 8 bits from a GGUF file.
 """
 
 from __future__ import annotations
@@ -12,11 +12,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import gguf
+import numpy as np
 import pytest
+import torch
+import transformers
 
-from rtlang.bench.checkpoint import SHAPES, num_weights, write_random
+from rtlang.bench.checkpoint import SHAPES, num_weights, write_config, write_random
 from rtlang.contract.config import EMBEDDED_MODEL
 from rtlang.model.loader import model_directory
+from tests.support.models.gguf_files import random_blocks, write_gguf
+from tests.support.models.gguf_models import CASES, gguf_metadata
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/status")
 
@@ -102,7 +108,37 @@ def test_a_loaded_model_has_one_copy_of_its_weights(
     assert peak is None or peak - before <= most * weights + 128 * MIB
 
 
-@pytest.mark.long  # the test above has the same with a sixth of the weights
+@pytest.fixture(scope="module")
+def gguf_models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("gguf")
+    return written_gguf(folder / "large", SHAPE), written_gguf(folder / "small", SHAPE | SMALL)
+
+
+def written_gguf(directory: Path, shape: Any) -> Path:
+    """A GGUF file of random blocks of Q8_0, beside its tokenizer."""
+    config = write_config(directory, model_directory(EMBEDDED_MODEL), "qwen2", shape)
+    with torch.device("meta"):
+        state = dict(transformers.AutoModelForCausalLM.from_config(config).state_dict())
+    del state["lm_head.weight"]
+    table: Any = gguf.get_tensor_name_map(gguf.MODEL_ARCH.QWEN2, config.num_hidden_layers)
+    tensors: dict[str, Any] = {}
+    for name, tensor in state.items():
+        known = table.get_name(name, try_suffixes=(".weight", ".bias"))
+        is_matrix = tensor.ndim == 2
+        tensors[known] = random_blocks("Q8_0", tensor.shape) if is_matrix else np.ones(tensor.shape, np.float32)
+    return write_gguf(directory / "model.gguf", tensors, gguf_metadata(CASES["qwen2"], config))[0]
+
+
+@pytest.mark.parametrize("decoder", ["native", pytest.param("transformers", marks=pytest.mark.slow)])
+def test_codes_of_a_file_are_copied_once(decoder: str, gguf_models: tuple[Path, Path]) -> None:
+    before, after, peak = memory_of(decoder, "bfloat16", *gguf_models)
+    stored = gguf_models[0].stat().st_size
+    assert stored > 80 * MIB
+    assert after - before <= 1.05 * stored + 16 * MIB
+    assert peak is None or peak - before <= 1.1 * stored + 128 * MIB
+
+
+@pytest.mark.long  # tests above have the same with a sixth of the weights
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 def test_a_process_with_half_a_billion_weights_stays_small(dtype: str, tmp_path: Path) -> None:
     model = written(tmp_path / "model", *SHAPES["qwen2-0.5b"])

@@ -18,6 +18,8 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from rtlang.model import loader
+from tests.support.models.gguf_models import CASES, make_model, write_model
+from tests.support.models.quantized_checkpoints import quantized_pair
 from tests.support.models.tiny_models import make_checkpoint
 
 MAIN, OTHER = "0123456789abcdef0123456789abcdef01234567", "89abcdef0123456789abcdef0123456789abcdef"
@@ -332,6 +334,21 @@ def test_a_damaged_tokenizer_is_refused_before_weights_are_downloaded(hub: Hub, 
 def test_a_model_of_a_hub_loads_with_both_decoders(decoder: str, hub: Hub, tmp_path: Path) -> None:
     assert fetch(tmp_path, "team/tiny", hub.url, f"decoder={decoder}", script=LOAD) == "loaded 2"
     assert sorted(name for name in hub.fetched if name.endswith(".safetensors")) == SHARDS
+
+
+def test_quantized_weights_load_by_revision(hub: Hub, tmp_path: Path) -> None:
+    coded, _ = quantized_pair(tmp_path / "coded", "int4")
+    hub.folders[OTHER] = coded
+    hub.commits |= {"v1.0": OTHER, OTHER: OTHER}
+    assert fetch(tmp_path, "team/tiny@v1.0", hub.url, script=LOAD) == "loaded 2"
+    assert "model.safetensors" in hub.fetched
+    case, file = CASES["llama"], "q4/tiny-q8.gguf"
+    (coded / file).parent.mkdir()
+    write_model(coded / file, case, make_model(case), "Q8_0")
+    hub.fetched.clear()
+    assert fetch(tmp_path, f"team/tiny:{file}@v1.0", hub.url, script=LOAD) == "loaded 2"
+    assert hub.fetched == [file]
+    assert f"has no file {file}" in fetch(tmp_path, f"team/tiny:{file}", hub.url, script=FILE)
 
 
 def test_dummy_weights_download_none(hub: Hub, tmp_path: Path) -> None:
