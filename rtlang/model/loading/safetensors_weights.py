@@ -59,6 +59,10 @@ class SafetensorsWeights:
             kind = self._stored.dtype(name)
             if name.endswith(".weight") and not kind.startswith(("F", "BF")):
                 raise self._failure(name, ValueError(f"is {kind}; {_ADVICE}"))
+            if name.endswith(".weight") and kind.startswith("F8") and scheme is not None:
+                raise self._failure(
+                    name, ValueError(f"is {kind} without scales; expected a tensor of scales beside it")
+                )
 
     def names(self) -> Collection[str]:
         """See `CheckpointWeights`."""

@@ -221,6 +221,16 @@ def test_scales_may_lie_in_another_file_than_their_weights(decoder: str, tmp_pat
         assert torch.equal(logits, expected)
 
 
+def test_float8_without_its_scales_is_refused(tmp_path: Path) -> None:
+    path = quantized_pair(tmp_path, "float8 rows")[0]
+    weights = load_file(path / "model.safetensors")
+    name = "model.layers.1.self_attn.q_proj.weight"
+    weights.pop(f"{name}_scale")
+    save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ModelLoadError, match=rf"tensor {name} is F8_E4M3 without scales"):
+        load_runner(path, "native")
+
+
 def test_tensors_that_stay_in_float32_are_not_rounded(tmp_path: Path) -> None:
     path = make_checkpoint(tmp_path, "deepseek_v3")
     weights = load_file(path / "model.safetensors")

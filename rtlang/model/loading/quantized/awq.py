@@ -29,7 +29,14 @@ def obstacle(config: Mapping[str, Any]) -> str | None:
     bits = config.get("bits", config.get("w_bit", 4))
     if isinstance(bits, bool) or bits != 4:
         return f"quantization_config.bits = {bits!r}: expected 4 for awq"
+    group = _group_size(config)
+    if group is not None and (type(group) is not int or (group < 1 and group != -1)):
+        return f"quantization_config.group_size = {group!r}: expected a positive integer or -1"
     return None
+
+
+def _group_size(config: Mapping[str, Any]) -> Any:
+    return config.get("group_size", config.get("q_group_size"))
 
 
 class Awq:
@@ -38,7 +45,7 @@ class Awq:
     bits = 4
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        pass
+        self._group: int | None = _group_size(config)
 
     def matrices(self, stored: StoredTensors) -> dict[str, Matrix]:
         """See `Scheme`."""
@@ -47,7 +54,7 @@ class Awq:
             if name.endswith(".qweight"):
                 module = name.removesuffix(".qweight")
                 try:
-                    found[f"{module}.weight"] = _matrix(stored, module)
+                    found[f"{module}.weight"] = _matrix(stored, module, self._group)
                 except ValueError as error:
                     raise ValueError(f"{module}.weight {error}") from None
         return found
@@ -57,7 +64,7 @@ class Awq:
         return False
 
 
-def _matrix(stored: StoredTensors, module: str) -> Matrix:
+def _matrix(stored: StoredTensors, module: str, group: int | None) -> Matrix:
     words, zeros, scales = parts = [f"{module}{suffix}" for suffix in (".qweight", ".qzeros", ".scales")]
     for name in parts:
         if name not in stored:
@@ -70,6 +77,8 @@ def _matrix(stored: StoredTensors, module: str) -> Matrix:
     (num_inputs, num_words), zero_shape, (num_groups, num_outputs) = shapes
     if num_outputs != num_words * _PER_WORD or zero_shape != (num_groups, num_words) or num_inputs % num_groups:
         raise ValueError(f"has tensors of shapes {list(map(list, shapes))}, which do not fit together")
+    if group is not None and num_groups != (1 if group == -1 else -(-num_inputs // group)):
+        raise ValueError(f"has {num_groups} groups for {num_inputs} inputs, but group_size is {group}")
     if stored.dtype(scales) not in SCALE_TYPES:
         raise ValueError(f"has scales of type {stored.dtype(scales)}; only floats of 16 and 32 bits are supported")
 

@@ -119,6 +119,9 @@ class _FourBits:
         for part, size in expected.items():
             if part not in stored:
                 raise ValueError(f"lacks {part}")
+            kinds = ("U8",) if self._is_nested and part == names["absmax"] else ("F32", "F16", "BF16")
+            if part != name and stored.dtype(part) not in kinds:
+                raise ValueError(f"has {part} of type {stored.dtype(part)}; expected {' or '.join(kinds)}")
             found = math.prod(stored.shape(part))
             if found * (stored.num_bytes(part) // max(1, found) if part == name else 1) != size:
                 raise ValueError(f"of shape {list(self.shape)} has {found} values of {part}; expected {size}")
@@ -153,8 +156,6 @@ class _FourBits:
         if not self._is_nested:
             return factors.float()
         values, outer = read(f"{self._name}.nested_quant_map").float(), read(f"{self._name}.nested_absmax").float()
-        if factors.dtype is not torch.uint8:
-            raise ValueError(f"has absmax of type {factors.dtype}; expected uint8 where there is nested_absmax")
         return values[factors.long()] * outer.repeat_interleave(self._nested_block)[: len(factors)] + self._offset
 
 

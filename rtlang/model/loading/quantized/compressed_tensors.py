@@ -11,7 +11,7 @@ Quantization of inputs and of the KV cache is not part of the weights, and is no
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from rtlang.model.loading.quantized.float4 import float4_codes
 from rtlang.model.loading.quantized.input_order import input_order_of, reordered
 from rtlang.model.loading.quantized.matrix import CodedMatrix, Codes, Matrix, Rows, matrix_shape, unpacked_int8
 from rtlang.model.loading.quantized.packed_bits import unpacked
-from rtlang.model.loading.quantized.scale_layout import ScaleLayout, scale_fields
+from rtlang.model.loading.quantized.scale_layout import ScaleLayout, one_float, scale_fields
 from rtlang.model.loading.stored_tensors import StoredTensors
 
 logger = logging.getLogger(__name__)
@@ -31,6 +31,7 @@ _FORMATS = (
     *("int-quantized", "float-quantized", "naive-quantized", "pack-quantized"),
     *("nvfp4-pack-quantized", "mxfp4-pack-quantized", "mxfp8-quantized", "mixed-precision"),
 )
+_FLOAT4_GROUPS = (16, 32)
 _STRATEGIES = ("tensor", "channel", "group", "tensor_group", "block")
 _DROPPED = (
     *(".input_scale", ".input_zero_point", ".input_global_scale", ".output_scale", ".output_zero_point"),
@@ -76,6 +77,14 @@ def _group_obstacle(group: Mapping[str, Any]) -> str | None:
         return ".weights.symmetric = False: expected True for floats"
     if weights.get("strategy") not in _STRATEGIES:
         return f".weights.strategy = {weights.get('strategy')!r}: expected one of {', '.join(_STRATEGIES)}"
+    size = weights.get("group_size")
+    if weights["strategy"] in ("group", "tensor_group") and (type(size) is not int or size < 1):
+        return f".weights.group_size = {size!r}: expected a positive integer for strategy {weights['strategy']}"
+    if kind == "float" and bits == 4 and size not in _FLOAT4_GROUPS:
+        return f".weights.group_size = {size!r}: expected 16 or 32 for float of 4 bits"
+    block = weights.get("block_structure")
+    if weights["strategy"] == "block" and _block_size(block) is None:
+        return f".weights.block_structure = {block!r}: expected two positive integers"
     if weights.get("actorder") not in (None, False, "weight", "static", "group", "dynamic"):
         return f".weights.actorder = {weights['actorder']!r}: expected weight, static, group or dynamic"
     if group.get("output_activations"):
@@ -112,10 +121,20 @@ class CompressedTensors:
         weights = [group["weights"] for group in config["config_groups"].values()]
         self.bits = min(each["num_bits"] for each in weights)
         self._bits = {each["num_bits"] for each in weights if each["type"] == "int"}
-        self._groups = {size for each in weights if isinstance(size := each.get("group_size"), int) and size > 0}
-        self._blocks = {size for each in weights if (size := _block_size(each.get("block_structure"))) is not None}
-        self._has_zero_points = any(each.get("symmetric") is False for each in weights)
-        self._has_order = any(each.get("actorder") in ("group", "dynamic") for each in weights)
+        self._strategies = {each["strategy"] for each in weights}
+        self._groups = {each["group_size"] for each in weights if each["strategy"] in ("group", "tensor_group")}
+        self._blocks = {
+            size
+            for each in weights
+            if each["strategy"] == "block" and (size := _block_size(each["block_structure"])) is not None
+        }
+        integers = [each for each in weights if each["type"] == "int"]
+        self._has_zero_points, self._needs_zero_points = _some_and_all(
+            each.get("symmetric") is False for each in integers
+        )
+        self._has_order, self._needs_order = _some_and_all(
+            each.get("actorder") in ("group", "dynamic") for each in integers
+        )
         if config.get("kv_cache_scheme"):
             logger.info("kv_cache_scheme of the checkpoint is not applied; kv_dtype sets the precision of the KV cache")
 
@@ -235,24 +254,40 @@ class CompressedTensors:
             words, scales = stored.tensor(part("_packed")), stored.tensor(part("_scale"))
             fields: dict[str, Any] = {}
             if has_global:
-                factor = stored.tensor(part("_global_scale")).float().reshape(-1)
-                if factor.numel() != 1:
-                    raise ValueError(f"has {factor.numel()} global scales; expected one")
+                factor = one_float(stored, part("_global_scale"))
                 fields["row_scales"] = lambda first, last: (1 / factor).expand(last - first)
             return float4_codes(shape, words, scales, layout, **fields)
 
         return CodedMatrix(stored, parts, shape, read)
 
     def _layout(self, stored: StoredTensors, part: _Part, shape: tuple[int, int]) -> ScaleLayout:
-        return ScaleLayout.of(shape, stored.shape(part("_scale")), self._groups, self._blocks)
+        found = stored.shape(part("_scale"))
+        layout = ScaleLayout.of(shape, found, self._groups, self._blocks)
+        num_outputs, num_inputs = shape
+        expected = {"tensor": (1, 1), "channel": (num_outputs, 1)}
+        implied = [
+            *(sizes for strategy, sizes in expected.items() if strategy in self._strategies),
+            *((num_outputs, -(-num_inputs // group)) for group in self._groups),
+            *((-(-num_outputs // rows), -(-num_inputs // group)) for rows, group in self._blocks),
+        ]
+        if layout.sizes not in implied:
+            raise ValueError(
+                f"of shape {list(shape)} has scales of shape {list(found)}, but config.json implies "
+                f"{' or '.join(str(list(each)) for each in implied)}"
+            )
+        return layout
 
     def _zero_points_of(self, stored: StoredTensors, part: _Part) -> str | None:
         name = part("_zero_point")
+        if self._needs_zero_points and name not in stored:
+            raise ValueError(f"lacks {name}, which symmetric = False in config.json implies")
         return name if self._has_zero_points and name in stored else None
 
     def _order_of(self, stored: StoredTensors, part: _Part, parts: list[str]) -> str | None:
         """The name of the groups of inputs, which is added to `parts`."""
         name = part("_g_idx")
+        if self._needs_order and name not in stored:
+            raise ValueError(f"lacks {name}, which actorder in config.json implies")
         if not self._has_order or name not in stored:
             return None
         parts.append(name)
@@ -274,6 +309,12 @@ def _unsigned_zero_points(stored: StoredTensors, name: str, layout: ScaleLayout,
     if shifted.numel() and not 0 <= int(shifted.min()) <= int(shifted.max()) < 1 << bits:
         raise ValueError(f"has zero points beyond {bits} bits")
     return shifted.to(torch.uint8)
+
+
+def _some_and_all(values: Iterable[bool]) -> tuple[bool, bool]:
+    """Whether some of the values are true, and whether all of at least one are."""
+    found = list(values)
+    return any(found), bool(found) and all(found)
 
 
 def _block_size(block: object) -> tuple[int, int] | None:

@@ -49,7 +49,7 @@ class Float8:
                 if weight in found:
                     raise ValueError(f"{weight} has two tensors of scales")
                 try:
-                    found[weight] = float8_matrix(stored, weight, name, self._blocks)
+                    found[weight] = float8_matrix(stored, weight, name, self._blocks, has_blocks=bool(self._blocks))
                 except ValueError as error:
                     raise ValueError(f"{weight} {error}") from None
         return found
@@ -59,12 +59,15 @@ class Float8:
         return name.endswith(_DROPPED)
 
 
-def float8_matrix(stored: StoredTensors, name: str, scales: str, blocks: tuple[tuple[int, int], ...]) -> Matrix:
+def float8_matrix(
+    stored: StoredTensors, name: str, scales: str, blocks: tuple[tuple[int, int], ...], *, has_blocks: bool = False
+) -> Matrix:
     """A matrix of e4m3.
 
     Args:
         scales: the name of its scales.
         blocks: the numbers of outputs and inputs that may share a scale.
+        has_blocks: whether only these may.
     Raises:
         ValueError: it is not float8.
     """
@@ -75,6 +78,12 @@ def float8_matrix(stored: StoredTensors, name: str, scales: str, blocks: tuple[t
     def read() -> Codes:
         codes = stored.tensor(name).view(torch.uint8)
         layout = ScaleLayout.of(shape, stored.shape(scales), (), blocks)
+        implied = [(-(-shape[0] // rows), -(-shape[1] // columns)) for rows, columns in blocks]
+        if has_blocks and layout.sizes not in implied:
+            raise ValueError(
+                f"of shape {list(shape)} has scales of shape {list(stored.shape(scales))}, but weight_block_size in config.json "
+                f"implies {' or '.join(str(list(each)) for each in implied)}"
+            )
         fields = scale_fields(stored, scales, layout)
         return Codes(shape, 8, lambda first, last: codes[first:last], is_float8=True, **fields)
 

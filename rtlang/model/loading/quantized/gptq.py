@@ -46,6 +46,8 @@ class Gptq:
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.bits = 2 if config.get("dynamic") else config["bits"]
         self._group, self._zero_shift = config["group_size"], 1 if _format(config) == "gptq" else 0
+        self._all_bits = _BITS if config.get("dynamic") else (config["bits"],)
+        self._needs_order, self._has_rules = config.get("desc_act") is True, bool(config.get("dynamic"))
 
     def matrices(self, stored: StoredTensors) -> dict[str, Matrix]:
         """See `Scheme`."""
@@ -70,6 +72,8 @@ class Gptq:
             if name not in stored:
                 raise ValueError(f"lacks {name}")
         if order not in stored:
+            if self._needs_order:
+                raise ValueError(f"lacks {order}, which desc_act in config.json implies")
             parts.pop()
         shapes = [stored.shape(name) for name in parts[:3]]
         if any(len(each) != 2 or min(each) < 1 for each in shapes) or {stored.dtype(words), stored.dtype(zeros)} != {
@@ -79,9 +83,12 @@ class Gptq:
                 f"has tensors of shapes {list(map(list, shapes))}; expected matrices, of I32 for codes and zero points"
             )
         (num_words, num_outputs), (_, num_zero_words), (num_groups, _) = shapes
-        fitting = [bits for bits in _BITS if num_zero_words == -(-num_outputs * bits // 32)]
+        fitting = [bits for bits in self._all_bits if num_zero_words == -(-num_outputs * bits // 32)]
         if shapes[1][0] != num_groups or shapes[2][1] != num_outputs or not fitting:
-            raise ValueError(f"has tensors of shapes {list(map(list, shapes))}, which do not fit together")
+            shown = " or ".join(map(str, self._all_bits))
+            raise ValueError(
+                f"has tensors of shapes {list(map(list, shapes))}, which do not fit together with {shown} bits"
+            )
         bits = fitting[0]
         num_inputs = stored.shape(order)[0] if len(parts) == 4 and stored.shape(order) else num_words * 32 // bits
         if num_words != -(-num_inputs * bits // 32):
@@ -116,7 +123,7 @@ class Gptq:
         group = num_inputs if self._group == -1 else self._group
         if -(-num_inputs // group) == num_groups:
             return int(group)
-        if num_inputs % num_groups:
+        if not self._has_rules or num_inputs % num_groups:
             raise ValueError(f"has {num_groups} groups for {num_inputs} inputs, but group_size is {self._group}")
         return num_inputs // num_groups
 

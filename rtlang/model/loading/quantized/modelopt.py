@@ -14,13 +14,14 @@ from typing import Any
 from rtlang.model.loading.quantized.float4 import float4_codes
 from rtlang.model.loading.quantized.float8 import float8_matrix
 from rtlang.model.loading.quantized.matrix import CodedMatrix, Codes, Matrix, matrix_shape
-from rtlang.model.loading.quantized.scale_layout import ScaleLayout
+from rtlang.model.loading.quantized.scale_layout import ScaleLayout, one_float
 from rtlang.model.loading.stored_tensors import StoredTensors
 
 logger = logging.getLogger(__name__)
 
 _ALGORITHMS = ("FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO", "NVFP4", "MIXED_PRECISION")
 _BLOCK = (128, 128)  # of FP8_PB_WO
+_FLOAT4_GROUP = 16  # inputs that share a scale
 _DROPPED = (".input_scale", ".k_scale", ".v_scale", ".q_scale", ".k_proj.output_scale", ".v_proj.output_scale")
 
 
@@ -77,10 +78,13 @@ def _float4(stored: StoredTensors, name: str, scales: str) -> Matrix:
     def read() -> Codes:
         if stored.dtype(scales) != "F8_E4M3":
             raise ValueError(f"has scales of type {stored.dtype(scales)}; expected F8_E4M3")
-        whole = stored.tensor(factor).float().reshape(-1)
-        if whole.numel() != 1:
-            raise ValueError(f"has {whole.numel()} values of {factor}; expected one")
-        layout = ScaleLayout.of(shape, stored.shape(scales), (), ())
+        whole = one_float(stored, factor)
+        layout = ScaleLayout.of(shape, stored.shape(scales), (_FLOAT4_GROUP,), ())
+        if layout.sizes != (num_outputs, -(-shape[1] // _FLOAT4_GROUP)):
+            raise ValueError(
+                f"of shape {list(shape)} has scales of shape {list(stored.shape(scales))}; expected one for each "
+                f"{_FLOAT4_GROUP} inputs"
+            )
         words, small = stored.tensor(name), stored.tensor(scales)
         return float4_codes(shape, words, small, layout, row_scales=lambda first, last: whole.expand(last - first))
 

@@ -68,12 +68,26 @@ class ScaleLayout:
         """Whether all inputs of an output share a scale."""
         return self.group >= self.shape[1]
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Numbers of scales along outputs and along inputs."""
+        return -(-self.shape[0] // self.rows), -(-self.shape[1] // self.group)
+
     def expanded(self, scales: Tensor, first: int, last: int) -> Tensor:
         """The scales [n, groups] of outputs `first` to `last` - 1."""
-        num_groups = -(-self.shape[1] // self.group)
+        num_groups = self.sizes[1]
         if self.rows == 1:
             return scales.reshape(-1, num_groups)[first:last]
         return scales.reshape(-1, num_groups)[torch.arange(first, last) // self.rows]
+
+
+def one_float(stored: StoredTensors, name: str) -> Tensor:
+    """The factor of all weights: float32 [1]. Raises ValueError if the tensor has another number of values or no floats."""
+    if stored.dtype(name) not in SCALE_TYPES or math.prod(stored.shape(name)) != 1:
+        raise ValueError(
+            f"has {math.prod(stored.shape(name))} values of type {stored.dtype(name)} in {name}; expected one float"
+        )
+    return stored.tensor(name).float().reshape(-1)
 
 
 def scale_fields(

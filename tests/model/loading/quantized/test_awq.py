@@ -24,7 +24,8 @@ def test_codes_with_zero_points(group: int, num_inputs: int, dtype: torch.dtype,
     scales = torch.rand(24, num_inputs // group).to(dtype)
     zeros = torch.randint(0, 16, (24, num_inputs // group), dtype=torch.uint8)
     tensors = {f"x.{name}": each for name, each in quantized_layouts.awq(codes, scales, zeros).items()}
-    weights = written(tmp_path, {**tensors, "y.weight": torch.ones(2, 2)}, {**CONFIG, "modules_to_not_convert": ["y"]})
+    config = {**CONFIG, "group_size": group, "modules_to_not_convert": ["y"]}
+    weights = written(tmp_path, {**tensors, "y.weight": torch.ones(2, 2)}, config)
     assert sorted(weights.names()) == ["x.weight", "y.weight"]
     check_matrix(weights, "x.weight", quantized_layouts.multiplied_out(codes, scales, zeros), is_low_bit=group != 20)
     assert weights.num_bytes("x.weight") == sum(each.nbytes for each in tensors.values())
@@ -47,6 +48,10 @@ PARTS = {
         ({"x.qzeros": torch.zeros(1, 3, dtype=torch.int32)}, "do not fit together"),
         ({"x.scales": torch.ones(2, 23)}, "do not fit together"),
         ({"x.scales": torch.ones(2, 24, dtype=torch.int8)}, "scales of type I8"),
+        (
+            {"x.scales": torch.ones(1, 24), "x.qzeros": torch.zeros(1, 3, dtype=torch.int32)},
+            "has 1 groups for 64 inputs, but group_size is 32",
+        ),
     ],
 )
 def test_damaged_matrices_are_refused_by_name(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -61,6 +66,7 @@ def test_damaged_matrices_are_refused_by_name(changes: dict[str, Any], message: 
         ({"version": "gemv"}, "awq, gemv.*gemm"),
         ({"version": "GEMV_FAST"}, "gemv_fast"),
         ({"bits": 8}, "bits = 8: expected 4"),
+        ({"group_size": 0}, "group_size = 0: expected a positive integer or -1"),
     ],
 )
 def test_other_configs_are_refused_by_the_entry(changes: dict[str, Any], message: str) -> None:

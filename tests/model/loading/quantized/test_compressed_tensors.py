@@ -220,6 +220,8 @@ PACKED = {
     "x.weight_packed": torch.zeros(6, 8, dtype=torch.int32),
     "x.weight_shape": torch.tensor([6, 64]),
     "x.weight_scale": torch.ones(6, 2),
+    "x.weight_zero_point": torch.zeros(6, 2, dtype=torch.int8),
+    "x.weight_g_idx": torch.arange(64) // 32,
 }
 
 
@@ -236,6 +238,13 @@ PACKED = {
         ({"x.weight_zero_point": torch.full((6, 2), 9)}, r"zero points beyond 4 bits"),
         ({"x.weight_g_idx": torch.full((64,), 2)}, r"groups of \[64\] inputs"),
         ({"x.weight_g_idx": torch.zeros(7)}, r"groups of \[7\] inputs"),
+        ({"x.weight_g_idx": None}, r"lacks x\.weight_g_idx, which actorder in config\.json implies"),
+        ({"x.weight_zero_point": None}, r"lacks x\.weight_zero_point, which symmetric = False in config\.json implies"),
+        (
+            {"x.weight_scale": torch.ones(6, 1)},
+            r"scales of shape \[6, 1\], but config\.json implies \[6, 2\]",
+        ),
+        ({"x.weight_scale": torch.ones(1)}, r"scales of shape \[1\], but config\.json implies \[6, 2\]"),
     ],
 )
 def test_damaged_matrices_are_refused_by_name(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -267,6 +276,19 @@ WEIGHTS = int8_config()["config_groups"]["group_0"]["weights"]
         (config_of("float-quantized", {**WEIGHTS, "type": "float", "symmetric": False}), "symmetric"),
         (config_of("int-quantized", {**WEIGHTS, "strategy": "attn_head"}), "strategy = 'attn_head'"),
         (config_of("int-quantized", {**WEIGHTS, "actorder": "random"}), "actorder"),
+        (
+            config_of("int-quantized", {**WEIGHTS, "strategy": "group"}),
+            "group_size = None: expected a positive integer",
+        ),
+        (config_of("int-quantized", {**WEIGHTS, "strategy": "group", "group_size": 0}), "group_size = 0"),
+        (config_of("int-quantized", {**WEIGHTS, "strategy": "block"}), "block_structure = None: expected two positive"),
+        (
+            config_of(
+                "nvfp4-pack-quantized",
+                {**WEIGHTS, "type": "float", "num_bits": 4, "strategy": "tensor_group", "group_size": 17},
+            ),
+            "group_size = 17: expected 16 or 32 for float of 4 bits",
+        ),
         ({**int8_config(), "config_groups": {"a": {"weights": None}}}, "a has no weights entry"),
         (
             {**int8_config(), "config_groups": {"a": {"weights": WEIGHTS, "format": "sparse"}}},

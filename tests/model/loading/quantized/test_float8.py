@@ -77,6 +77,10 @@ def test_exponents_for_scales(is_typed: bool, tmp_path: Path) -> None:
     ("tensors", "message"),
     [
         ({"x.weight": torch.ones(4, 4)}, r"x\.weight is F32 with scales"),
+        (
+            {"x.weight": random_float8(4, 160), "x.weight_scale_inv": torch.ones(())},
+            r"scales of shape \[\], but weight_block_size in config.json implies \[1, 2\]",
+        ),
         ({"x.weight": random_float8(4, 4, 4)}, r"x\.weight has shape \[4, 4, 4\]; expected a matrix"),
         ({"x.weight": random_float8(4, 4), "x.weight_scale": torch.ones(1)}, "two tensors of scales"),
         ({"x.weight": random_float8(200, 160)}, r"scales of shape \[1, 2\] do not match"),

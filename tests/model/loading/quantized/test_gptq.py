@@ -114,6 +114,29 @@ def test_damaged_matrices_are_refused_by_name(changes: dict[str, Any], message: 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"desc_act": True}, r"x\.weight lacks x\.g_idx, which desc_act in config\.json implies"),
+        ({"group_size": 64}, "has 2 groups for 64 inputs, but group_size is 64"),
+        ({"bits": 8}, "do not fit together with 8 bits"),
+    ],
+)
+def test_tensors_that_contradict_the_config_are_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    tensors = named({name: each for name, each in WORDS.items() if name != "g_idx"})
+    written(tmp_path, tensors, CONFIG)
+    with pytest.raises(ModelLoadError, match=message):
+        written(tmp_path, tensors, {**CONFIG, **changes}).tensor("x.weight", torch.float32)
+
+
+def test_bits_of_a_few_outputs_are_those_of_the_config(tmp_path: Path) -> None:
+    codes, scales, zeros = torch.randint(0, 16, (8, 64), dtype=torch.uint8), torch.rand(8, 2), torch.full((8, 2), 3)
+    tensors = quantized_layouts.gptq(codes, scales, zeros.to(torch.uint8), 4, torch.arange(64) // 32)
+    tensors.pop("g_idx")
+    weights = written(tmp_path, named(tensors), CONFIG)
+    check_matrix(weights, "x.weight", quantized_layouts.multiplied_out(codes, scales, zeros.to(torch.uint8)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
         ({"checkpoint_format": "marlin"}, "gptq, marlin.*gptq and gptq_v2"),
         ({"is_marlin_format": True}, "gptq and gptq_v2"),
         ({"bits": 5}, "bits = 5: expected one of 2, 3, 4, 8"),

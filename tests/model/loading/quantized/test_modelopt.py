@@ -72,6 +72,8 @@ PARTS = {
     [
         ({"x.weight_scale_2": None}, r"x\.weight lacks x\.weight_scale_2"),
         ({"x.weight_scale_2": torch.ones(2)}, "2 values"),
+        ({"x.weight_scale_2": torch.ones((), dtype=torch.int64)}, "type I64 in x.weight_scale_2; expected one float"),
+        ({"x.weight_scale": torch.ones(1).to(torch.float8_e4m3fn)}, "expected one for each 16 inputs"),
         ({"x.weight_scale": torch.ones(4, 2)}, "scales of type F32; expected F8_E4M3"),
         ({"x.weight_scale": random_float8(4, 3)}, r"scales of shape \[4, 3\] do not match"),
         ({"x.weight": torch.zeros(4, 16, dtype=torch.int8)}, "is I8 with scales"),
