@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -52,7 +54,9 @@ def quantize(
     text: Annotated[
         Path | None, typer.Option(help="Compare predictions over the text of this file instead of a built-in one.")
     ] = None,
-    no_comparison: Annotated[bool, typer.Option(help="Do not load both models to compare their predictions.")] = False,
+    no_comparison: Annotated[
+        bool, typer.Option("--no-comparison", help="Do not load both models to compare their predictions.")
+    ] = False,
     report: Annotated[Path | None, typer.Option(help="Write the report to this file as JSON.", metavar="FILE")] = None,
 ) -> None:
     """Round the linear layers of a checkpoint to 4 or 8 bits, and tell the error by layer and of the predictions.
@@ -67,7 +71,7 @@ def quantize(
         from rtlang.model.quantization.rounding import Rounding
 
         rounding = Rounding(4 if format is Format.INT4 else 8, group, zero_points)
-        with Console(stderr=True).status("reading") as status:
+        with Console(stderr=True).status("reading") as status, _written(out):
             found = quantized_checkpoint(
                 source,
                 out,
@@ -77,9 +81,19 @@ def quantize(
                 on_progress=lambda fraction: status.update(f"rounding weights: {fraction:.0%}"),
             )
         if report is not None:
-            report.write_text(json.dumps(found.to_plain(), indent=2) + "\n", encoding="utf-8")
+            with _written(report):
+                report.write_text(json.dumps(found.to_plain(), indent=2) + "\n", encoding="utf-8")
         console.print(_table(found))
         console.print(_summary(found, out))
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[None]:
+    """Show errors of files as those of writing a path."""
+    try:
+        yield
+    except OSError as error:
+        raise CommandError(f"{path}: cannot be written: {error}") from None
 
 
 def _read(path: Path) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -193,7 +194,10 @@ def _write_shards(tensors: Iterable[tuple[str, Tensor]], out: Path) -> None:
 
     def write() -> None:
         path = out / f"part-{len(shards)}.safetensors"
-        save_file(held, path, metadata={"format": "pt"})
+        try:
+            save_file(held, path, metadata={"format": "pt"})
+        except SafetensorError as error:  # how the library reports a full disk
+            raise OSError(f"{path.name} cannot be written: {error}") from None
         shards.append((path, list(held)))
         held.clear()
 

@@ -16,6 +16,7 @@ import torch
 from rtlang.contract.errors import ConfigError, ModelLoadError
 from rtlang.model.loader import model_directory, pick_dtype
 from rtlang.model.loading.checkpoint_files import weight_files
+from rtlang.model.loading.gguf.model_files import is_gguf
 from rtlang.model.loading.hub import download_weights
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.loading.model_names import HubName
@@ -83,9 +84,11 @@ def quantized_checkpoint(
         ConfigError: `out` has files, or a text has too few tokens.
         OSError: a file cannot be written.
     """
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ConfigError("out", str(out), "expected a directory that does not exist or is empty")
+    if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
+        raise ConfigError("out", str(out), "expected a directory that does not exist or is empty, and no link")
     directory = model_directory(source)
+    if is_gguf(directory):
+        raise ModelLoadError(source, "a GGUF file cannot be rounded again; pass a directory of safetensors")
     if (name := HubName.parse(source)) is not None:
         download_weights(name, directory)
     model_config, tokenizer = ModelConfig.from_pretrained(directory), Tokenizer.from_pretrained(directory)

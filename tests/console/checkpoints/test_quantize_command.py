@@ -39,10 +39,15 @@ def test_a_model_is_made_that_loads_and_its_error_is_told(tmp_path: Path) -> Non
         (["rtlang:tiny", "OUT", "--group", "48"], "--group 48: expected 32, 64 or 128"),
         (["rtlang:tiny", "OUT", "--calibrate", "none.txt"], "none.txt: cannot be read"),
         (["missing", "OUT"], "no such directory"),
+        (["rtlang:tiny", "FILE/below", "--no-comparison"], "file/below: cannot be written: "),
     ],
 )
 def test_mistakes_are_one_line(arguments: list[str], message: str, tmp_path: Path) -> None:
-    found = CliRunner().invoke(app, ["quantize", *(each.replace("OUT", str(tmp_path / "out")) for each in arguments)])
+    (tmp_path / "file").touch()
+    paths = {"OUT": str(tmp_path / "out"), "FILE": str(tmp_path / "file")}
+    for name, path in paths.items():
+        arguments = [each.replace(name, path) for each in arguments]
+    found = CliRunner().invoke(app, ["quantize", *arguments])
     assert found.exit_code == 1
     assert message in found.output
     assert len(found.output.strip().splitlines()) == 1

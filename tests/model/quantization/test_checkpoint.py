@@ -145,3 +145,8 @@ def test_weights_are_adjusted_before_they_are_rounded(tmp_path: Path) -> None:
     difference = (exact_weight(expected) - 2 * source.tensors[name].double()).square() * importance
     size = (2 * source.tensors[name].double()).square() * importance
     assert reports[1].error == pytest.approx(float((difference.sum() / size.sum()).sqrt()), rel=1e-6)
+
+
+def test_a_file_that_cannot_be_written_is_an_error_of_the_system(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"part-0\.safetensors cannot be written"):
+        write_rounded(some_weights(), tmp_path / "none", Rounding(4, 32))

@@ -60,11 +60,17 @@ def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_directory_with_files_is_not_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    for out in (tmp_path, tmp_path / "file"):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "empty")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    for out in (tmp_path, *(tmp_path / name for name in ("file", "link", "dangling"))):
         with pytest.raises(ConfigError, match="does not exist or is empty"):
             made(out, Rounding(4, 32))
     with pytest.raises(ConfigError, match="several tokens"):
         quantized_checkpoint(EMBEDDED_MODEL, tmp_path / "out", Rounding(4, 32), text="")
+    (tmp_path / "model.gguf").write_bytes(b"GGUF")
+    with pytest.raises(ModelLoadError, match="GGUF file cannot be rounded again"):
+        quantized_checkpoint(str(tmp_path / "model.gguf"), tmp_path / "out", Rounding(4, 32))
     with pytest.raises(ModelLoadError, match="no such directory"):
         quantized_checkpoint(str(tmp_path / "none"), tmp_path / "out", Rounding(4, 32))
 
