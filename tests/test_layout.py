@@ -330,6 +330,10 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/kernels/cpu/test_float_input_linear.py",
         "part of the CPU backend",
     ),
+    "kernels/rtlang_kernels/cpu/codegen/low_bit_tiles.py": (
+        "tests/kernels/cpu/test_tiled_low_bit.py",
+        "part of the CPU backend",
+    ),
     "kernels/rtlang_kernels/cpu/codegen/float8_vectors.py": (
         "tests/kernels/cpu/test_float8_linear.py",
         "part of the CPU backend",

@@ -1,7 +1,8 @@
 """Chooses the kernel of linear layers and its prefetch distance by measurement, at load time and with the weights of the model.
 
 Where the processor has matrix tiles (AMX), they are first compared with vectors on a small case; if a result is wrong, vectors are used.
-Otherwise the faster ones are, for all numbers of rows and threads, since the bits of bfloat16 layers differ between the two.
+Otherwise the faster ones are, for all numbers of rows and threads, since the bits of bfloat16 layers differ between the two. Those of
+layers of few bits must not differ, so these use tiles for many rows only.
 
 The best distance and cache level depend on the processor and its memory. They matter where weights come from memory; a model that fits
 the caches keeps the defaults. See `rtlang_kernels.host.tuning` for the time that this may take and where results are kept.
@@ -26,14 +27,15 @@ from rtlang_kernels.cpu.codegen.pair_vectors import NEAREST, SECOND
 from rtlang_kernels.cpu.codegen.tile_vectors import AMX, NO_TILES
 from rtlang_kernels.cpu.float_input_linear import FloatInputLinear
 from rtlang_kernels.cpu.linear import FEW_ROWS, UNMEASURED, Code, PackedLinear, Prefetch, PrefetchDistance, tile_code
-from rtlang_kernels.cpu.low_bit_linear import JoinedLowBitLinear, LowBitLinear
+from rtlang_kernels.cpu.low_bit_linear import JoinedLowBitLinear, LowBitLinear, LowBitProduct
+from rtlang_kernels.cpu.tiled_low_bit import LEAST_ROWS, has_tiles
 from rtlang_kernels.host.processor import processor
 from rtlang_kernels.host.tile_permission import tile_refusal
 from rtlang_kernels.host.tuning import Tuning, tuning
 
 logger = logging.getLogger(__name__)
 
-_SUBJECT, _PREFETCH = "linear layers", "prefetch of linear layers"
+_SUBJECT, _PREFETCH, _TILES = "linear layers", "prefetch of linear layers", "matrix tiles (AMX)"
 # Weights read per measurement: more than the caches of most processors hold, some 5 ms.
 _SAMPLE_BYTES = 96 << 20
 _FLOATS = 1024, 1024  # shape of a layer of floats that is measured for those whose weights are multiplied out
@@ -47,6 +49,7 @@ _SINGLE = (
 )
 _SEVERAL = (PrefetchDistance(0, SECOND), PrefetchDistance(0, NEAREST))
 _TILE_TRIALS = (1, 16, 64)  # numbers of rows: a decoding row, a batch of them, a chunk of a prompt
+_CHECKED_BLOCKS = 2  # of a layer of few bits
 _CHECKED_ROWS = (1, 16, 19, 70)  # one tile, two, several that overlap
 # Relative difference of bfloat16 results that were summed in another order; one wrong result of the check causes ten times as much.
 _MAX_DIFFERENCE = 1e-3
@@ -59,22 +62,25 @@ def tune(linears: Sequence[LinearLayer], choices: Tuning | None = None) -> None:
     """Set code and prefetch of the layers of one model by what is known or measured. Other kinds of layers are ignored."""
     layers = [linear for linear in linears if isinstance(linear, PackedLinear)]
     choices = choices or tuning()
-    few_bits = [part for linear in linears for part in _few_bits(linear)]
-    _tune_few_bits([part for part in few_bits if not isinstance(part, FloatInputLinear)], choices)
+    few_bits = [
+        linear
+        for linear in linears
+        if isinstance(linear, LowBitLinear | JoinedLowBitLinear) and not isinstance(linear, FloatInputLinear)
+    ]
+    _tune_few_bits([part for linear in few_bits for part in _parts(linear)], choices)
+    _choose_byte_tiles(few_bits, choices)
     for code in dict.fromkeys(layer.code for layer in layers):
         alike = [layer for layer in layers if layer.code == code]
         sample = _sample(alike)
         _choose_code(alike, sample or alike[:1], choices)
         if sample:
             _choose_prefetch(alike, sample, choices)
-    _tune_float_inputs([part for part in few_bits if isinstance(part, FloatInputLinear)], choices)
+    _tune_float_inputs([linear for linear in linears if isinstance(linear, FloatInputLinear)], choices)
 
 
-def _few_bits(linear: LinearLayer) -> tuple[LowBitLinear, ...]:
-    """The layers of few bits in a layer."""
-    if isinstance(linear, JoinedLowBitLinear):
-        return linear.parts
-    return (linear,) if isinstance(linear, LowBitLinear) else ()
+def _parts(linear: LowBitLinear | JoinedLowBitLinear) -> tuple[LowBitLinear, ...]:
+    """The layers in a layer of few bits."""
+    return linear.parts if isinstance(linear, JoinedLowBitLinear) else (linear,)
 
 
 def _tune_few_bits(layers: Sequence[LowBitLinear], choices: Tuning) -> None:
@@ -102,6 +108,63 @@ def _tune_float_inputs(layers: Sequence[FloatInputLinear], choices: Tuning) -> N
             product.code = floats.code
 
 
+def _choose_byte_tiles(linears: Sequence[LowBitLinear | JoinedLowBitLinear], choices: Tuning) -> None:
+    """Let layers of few bits use matrix tiles for many rows if these are usable, right and faster with the code that most bytes need."""
+    products = [(linear.product, _parts(linear)) for linear in linears]
+    by_code: dict[LowBitCode, list[LowBitLinear]] = {}
+    for layer in (part for product, parts in products if isinstance(product, LowBitProduct) for part in parts):
+        if has_tiles(layer.code):
+            by_code.setdefault(layer.code, []).append(layer)
+    kind, refusal = usable_tiles(), tile_refusal() if processor().has_amx else None
+    for code, alike in tuple(by_code.items()):
+        fault = refusal if kind == NO_TILES else byte_tile_fault(alike[0], kind)
+        if fault is not None:
+            choices.note(_TILES, described(alike[0])[0], f"not used: {fault}")
+            del by_code[code]
+    if kind == NO_TILES or not by_code:
+        return
+    alike = max(by_code.values(), key=lambda layers: sum(layer.nbytes for layer in layers))
+    sample = _sample(alike) or alike[:1]
+    (shape, vectors), tiles = described(alike[0]), f"tdpbsud, tiles of {LEAST_ROWS} rows"
+    trials = {
+        vectors: [_with_tiles(layer, NO_TILES) for layer in sample],
+        tiles: [_with_tiles(layer, kind) for layer in sample],
+    }
+    timer = _timer(sample, _TILE_TRIALS[-1])
+    chosen = choices.choose(
+        _SUBJECT, f"{shape}, from {LEAST_ROWS} rows on", tuple(trials), lambda name: timer(trials[name], UNMEASURED)
+    )
+    for product, parts in products:
+        if isinstance(product, LowBitProduct) and all(part.code in by_code for part in parts):
+            product.tiles = kind if chosen == tiles else NO_TILES
+
+
+def _with_tiles(layer: LowBitLinear, kind: int) -> LowBitLinear:
+    """A layer of the same weight with a kind of matrix tiles."""
+    found = LowBitLinear(layer.part, layer.dtype)
+    assert isinstance(found.product, LowBitProduct)
+    found.product.tiles = kind
+    return found
+
+
+def byte_tile_fault(layer: LowBitLinear, kind: int) -> str | None:
+    """Compare matrix tiles with vectors on a few outputs of a layer of few bits. Returns what is wrong, with a warning, or None."""
+    small = LowBitLinear(layer.part.first_blocks(_CHECKED_BLOCKS), layer.dtype)
+    x = torch.randn(_CHECKED_ROWS[-1], layer.in_features, generator=torch.Generator().manual_seed(0)).to(layer.dtype)
+    fault = None
+    try:
+        expected, tiled = small(x).float(), _with_tiles(small, kind)
+        counts = [num_rows for num_rows in _CHECKED_ROWS if num_rows >= LEAST_ROWS]
+        found = {num_rows: tiled(x[:num_rows]).float() for num_rows in counts}
+        if any(not torch.allclose(y, expected[:n], rtol=0, atol=0, equal_nan=True) for n, y in found.items()):
+            fault = "their results differ from those of vectors"
+    except Exception as error:  # any failure of the compiler: vectors are used instead
+        fault = f"{type(error).__name__}: {error}"
+    if fault is not None:
+        logger.warning("matrix tiles (AMX) are not used for %s: %s", described(layer)[0], fault)
+    return fault
+
+
 def usable_tiles() -> int:
     """The kind of matrix tiles that this process may use, or NO_TILES."""
     return AMX if processor().has_amx and tile_refusal() is None else NO_TILES
@@ -127,7 +190,7 @@ def _choose_code(layers: Sequence[PackedLinear], sample: Sequence[PackedLinear],
             return
     choices.note(_SUBJECT, shape, vectors)
     if fault is not None and tiled is not None:
-        choices.note("matrix tiles (AMX)", shape, f"not used: {fault}")
+        choices.note(_TILES, shape, f"not used: {fault}")
 
 
 @cache

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
 from numba.core import types
 from torch import Tensor
@@ -23,6 +24,7 @@ from rtlang_kernels.contract.low_bit import INPUT_GROUP, LowBitWeight, StackedWe
 from rtlang_kernels.cpu.codegen.linear_vectors import STEP, stack_sums
 from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
 from rtlang_kernels.cpu.codegen.low_bit_vectors import LANES, LINE, LowBitCode, low_bit_tile
+from rtlang_kernels.cpu.codegen.tile_vectors import NO_TILES
 from rtlang_kernels.cpu.linear import (
     GATE,
     UNMEASURED,
@@ -37,6 +39,7 @@ from rtlang_kernels.cpu.linear import (
 from rtlang_kernels.cpu.low_bit_inputs import SCALES_AT, InputPlan, planes_of
 from rtlang_kernels.cpu.low_bit_layout import HALVES, LowBitLayout, PackedWeight
 from rtlang_kernels.cpu.threads import run_chunks
+from rtlang_kernels.cpu.tiled_low_bit import LEAST_ROWS, scratch_bytes, tiled_cut, tiled_low_bit_kernel
 from rtlang_kernels.host.numba_jit import kernel
 from rtlang_kernels.host.processor import Processor, processor
 from rtlang_kernels.reference.low_bit import exact_rows
@@ -186,6 +189,13 @@ class LowBitPart(NamedTuple):
         results = num_outputs // 2 if is_gated else num_outputs
         return cls(layout, code, packed, constants, weight.input_order, results, is_gated)
 
+    def first_blocks(self, count: int) -> LowBitPart:
+        """The first blocks of outputs as a layer of their own, which shares the memory."""
+        codes, records, row_scales, largest = self.packed
+        packed = PackedWeight(codes[: count * HALVES], records[: count * HALVES], row_scales, largest)
+        most = count * (GATE if self.is_gated else BLOCK)
+        return self._replace(packed=packed, constants=self.constants[:count], out_features=min(most, self.out_features))
+
 
 class Product(Protocol):
     """What multiplies the inputs of a layer; see `LowBitLinear`."""
@@ -230,13 +240,14 @@ class LowBitProduct:
     Attributes:
         in_features, out_features: of all weights together.
         dtype: of inputs and results.
-        max_rows: of the highest tile.
+        max_rows: of the highest tile of vectors.
+        tiles: kind of matrix tiles that many rows use, see `tile_vectors`: of processors with `tiled_low_bit.has_tiles`.
         shares: the parts by how their inputs are quantized.
     """
 
     def __init__(self, parts: Sequence[LowBitPart], dtype: torch.dtype) -> None:
         self.in_features, self.out_features = parts[0].layout.num_inputs, sum(part.out_features for part in parts)
-        self.dtype, self.max_rows = dtype, parts[0].code.max_rows
+        self.dtype, self.max_rows, self.tiles = dtype, parts[0].code.max_rows, NO_TILES
         self._is_gated, self._parts = parts[0].is_gated, tuple(parts)
         shares: list[Share] = []
         columns = list(itertools.accumulate((part.out_features for part in parts), initial=0))
@@ -260,8 +271,9 @@ class LowBitProduct:
         out = result_of(x, residual, self.in_features, self.out_features, self.dtype, is_gated=self._is_gated)
         if num_rows == 0:
             return out
-        cut, item = tiling(num_rows, self.max_rows), x.itemsize
-        ahead, place = prefetch.ahead(cut), out.data_ptr()
+        kind = self.tiles if num_rows >= LEAST_ROWS else NO_TILES
+        cut = tiling(num_rows, self.max_rows) if kind == NO_TILES else tiled_cut(num_rows)
+        ahead, place, item = prefetch.ahead(cut), out.data_ptr(), x.itemsize
         finish = low_bit_finish(x.dtype)
         if x.stride(1) != 1 or x.stride(0) < self.in_features:
             x = x.contiguous()
@@ -272,37 +284,41 @@ class LowBitProduct:
             values = memory.ctypes.data
             for work in works:
                 target, code = place + work.column * item, work.code
-                calls.append(
-                    (
-                        _kernel_for(code, cut, ahead),
-                        (
-                            values,
-                            values + size * SCALES_AT,
-                            values + size * work.starts,
-                            values + size * work.extras,
-                            *work.weights,
-                            0 if residual is None else target,
-                            target,
-                            self.out_features * item,
-                            item,
-                            *work.sizes,
-                            num_rows,
-                            cut.passes,
-                            ahead.num_bytes,
-                            records_ahead(code, ahead),
-                            work.is_gated,
-                            finish,
-                        ),
-                        work.num_blocks,
-                    )
+                arguments = (
+                    values,
+                    values + size * SCALES_AT,
+                    values + size * work.starts,
+                    values + size * work.extras,
+                    *work.weights,
+                    0 if residual is None else target,
+                    target,
+                    self.out_features * item,
+                    item,
+                    *work.sizes,
+                    num_rows,
+                    cut.passes,
                 )
+                if kind == NO_TILES:
+                    run, distances = _kernel_for(code, cut, ahead), (ahead.num_bytes, records_ahead(code, ahead))
+                    calls.append(_Call(run, (*arguments, *distances, work.is_gated, finish), work.num_blocks))
+                else:
+                    run, scratch = tiled_low_bit_kernel(code, cut.rows, kind), scratch_bytes(work.sizes[1])
+                    calls.append(_Call(run, (*arguments, work.is_gated, finish), work.num_blocks, scratch))
         num_threads = torch.get_num_threads()
         if num_threads == 1 or not self.is_worth_threads(num_rows):
-            for run, arguments, num_blocks in calls:
-                run(*arguments, 0, num_blocks)
+            _run_share(calls, 0, 1)
         else:
             run_chunks(_run_share, [(calls, thread, num_threads) for thread in range(num_threads)])
         return out
+
+
+class _Call(NamedTuple):
+    """Arguments of a kernel, without the memory of `scratch` bytes for each thread, if there is any, and the range of blocks."""
+
+    run: Callable[..., None]
+    arguments: tuple[int, ...]
+    num_blocks: int
+    scratch: int = 0
 
 
 def result_of(
@@ -323,14 +339,14 @@ def result_of(
     raise ValueError(f"residual = {residual.dtype} {list(residual.shape)}: expected contiguous {dtype} {list(shape)}")
 
 
-def _run_share(
-    calls: Sequence[tuple[Callable[..., None], tuple[int, ...], int]], thread: int, num_threads: int
-) -> None:
+def _run_share(calls: Sequence[_Call], thread: int, num_threads: int) -> None:
     """Run the part of a thread of each call."""
-    for run, arguments, num_blocks in calls:
+    scratch = np.empty(max(call.scratch for call in calls) + LINE, np.int8)
+    free = -(-scratch.ctypes.data // LINE) * LINE
+    for run, arguments, num_blocks, size in calls:
         first, last = (num_blocks * each // num_threads for each in (thread, thread + 1))
         if first < last:
-            run(*arguments, first, last)
+            run(*arguments, *((free,) if size else ()), first, last)
 
 
 def _work(part: LowBitPart, plan: InputPlan, column: int) -> PartWork:

@@ -15,11 +15,15 @@ from rtlang_kernels.cpu.codegen.tile_vectors import AMX, EMULATED, NO_TILES
 from rtlang_kernels.cpu.float_input_linear import FloatInputLinear
 from rtlang_kernels.cpu.linear import PackedLinear, Prefetch, code_for, tile_code
 from rtlang_kernels.cpu.linear_tuning import described, tile_fault
-from rtlang_kernels.cpu.low_bit_linear import JoinedLowBitLinear, LowBitLinear
+from rtlang_kernels.cpu.low_bit_linear import JoinedLowBitLinear, LowBitLinear, LowBitProduct
 from rtlang_kernels.host import tuning as tuning_module
-from rtlang_kernels.host.processor import Processor
+from rtlang_kernels.host.processor import Processor, processor
 from rtlang_kernels.host.tuning import Tuning
 from tests.support.models.low_bit_weights import FORMATS, random_weight
+
+HAS_BYTES = pytest.mark.skipif(
+    not processor().has_int8_dot, reason="tiles belong to processors with vpdpbusd on 512 bits"
+)
 
 
 def layers(count: int) -> list[PackedLinear]:
@@ -54,6 +58,7 @@ def test_what_is_measured_is_set_and_kept(tmp_path: Path, monkeypatch: pytest.Mo
     assert other[0].prefetch == prefetch
 
 
+@pytest.mark.usefixtures("without_tiles")
 def test_the_prefetch_of_few_bits_is_that_of_the_most_common_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,3 +237,67 @@ def test_layers_that_multiply_weights_out_get_the_code_of_layers_of_floats(
     assert layer.product.code == floats.code
     assert layer.product.code.tiles == EMULATED
     assert layer.prefetch == before
+
+
+def few_bits(*names: str) -> list[LowBitLinear]:
+    return [LowBitLinear.pack([random_weight(FORMATS[name], 130, 64)], None, False, torch.bfloat16) for name in names]
+
+
+def kinds(*made: LowBitLinear | JoinedLowBitLinear) -> list[int]:
+    """Kinds of the tiles of layers."""
+    return [linear.product.tiles for linear in made if isinstance(linear.product, LowBitProduct)]
+
+
+@HAS_BYTES
+@pytest.mark.parametrize(("vectors", "tiles", "expected"), [(2.0, 1.0, EMULATED), (1.0, 2.0, NO_TILES)])
+@pytest.mark.usefixtures("emulated")
+def test_many_rows_of_few_bits_use_the_faster_of_tiles_and_vectors(
+    vectors: float, tiles: float, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds_of = {NO_TILES: vectors, EMULATED: tiles}
+    monkeypatch.setattr(tuning_module, "BUDGET_S", 60.0)
+    monkeypatch.setattr(
+        linear_tuning, "_timer", lambda sample, rows: lambda layers, prefetch: seconds_of[kinds(*layers)[0]]
+    )
+    made, choices = few_bits("int8 of rows", "nvfp4"), Tuning(tmp_path, Processor("one", "x", 2))
+    joined = JoinedLowBitLinear(made)
+    linear_tuning.tune([joined, made[0]], choices)
+    assert kinds(joined, made[0], made[1]) == [expected, expected, NO_TILES]  # the last one is no layer of its own
+    choice = choices.choices()[-1]
+    assert choice.shape == "8-bit weights, bfloat16 rows, from 16 rows on"
+    assert list(choice.seconds) == [described(made[0])[1], "tdpbsud, tiles of 16 rows"]
+
+
+@HAS_BYTES
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [(wrong_value, "their results differ from those of vectors"), (no_code, "RuntimeError: no such instruction")],
+)
+@pytest.mark.usefixtures("emulated")
+def test_tiles_of_few_bits_with_a_fault_are_not_used(
+    fault: Any, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    multiply = LowBitProduct.multiply
+
+    def faulty(self: LowBitProduct, *arguments: Any) -> torch.Tensor:
+        y = multiply(self, *arguments)
+        return fault(y) if self.tiles else y
+
+    monkeypatch.setattr(LowBitProduct, "multiply", faulty)
+    made, choices = few_bits("int8 of rows"), Tuning(tmp_path, Processor("one", "x", 2))
+    with caplog.at_level(logging.WARNING):
+        linear_tuning.tune(made, choices)
+    assert kinds(*made) == [NO_TILES]
+    note = choices.choices()[-1]
+    assert (note.name, note.chosen) == ("matrix tiles (AMX)", f"not used: {reason}")
+    assert reason in caplog.text
+
+
+@HAS_BYTES
+def test_a_system_that_refuses_tiles_of_few_bits_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linear_tuning, "processor", lambda: Processor("one", "x", 2, has_amx=True))
+    monkeypatch.setattr(linear_tuning, "tile_refusal", lambda: "Linux refused permission")
+    made, choices = few_bits("int8 of rows"), Tuning(tmp_path, Processor("one", "x", 2))
+    linear_tuning.tune(made, choices)
+    assert kinds(*made) == [NO_TILES]
+    assert choices.choices()[-1].chosen == "not used: Linux refused permission"

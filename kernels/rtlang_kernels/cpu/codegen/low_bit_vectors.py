@@ -17,6 +17,7 @@ has at most 22 significant bits, MAGIC * d is exact, and fma(MAGIC + D, d, -MAGI
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from llvmlite import ir
@@ -282,6 +283,55 @@ class BlockPart:
         """Emit a vector of one value."""
         return splat(self.builder, value, self.code.width)
 
+    def start(self, address: Any, row: int) -> Any:
+        """Emit what the integer sums of a row start at; `address` has a word per row, if the code has starts."""
+        if self.code.has_start:
+            return self.repeat(INT32, address, 4 * row)
+        return self.builder.bitcast(constant(MAGIC, self.code.width), self.words)
+
+    def group_of(self, inside: Any, half: int) -> Any:
+        """Emit the group, in a record, of a half of its chunk `inside`."""
+        if self.code.scale_type is not ScaleType.SUPER:
+            return INT64(half)
+        group = self.code.group
+        return self.builder.udiv(at(self.builder, INT64(half * group), (inside, INPUT_GROUP)), INT64(group))
+
+    def add_sums(
+        self,
+        totals: list[Any],
+        dot_of: Callable[[int], Any],
+        record: Any,
+        inside: Any,
+        half: int,
+        input_scales: Any,
+        extras: Any,
+    ) -> None:
+        """Emit totals += what a half of chunk `inside` of a record gives.
+
+        Args:
+            totals: addresses of a vector per row.
+            dot_of: emits the integer sums of a row, which began at `start`.
+            input_scales, extras: addresses of a float32 per row.
+        """
+        builder, code = self.builder, self.code
+        scale, other = self.scales(record, self.group_of(inside, half))
+        shift = None
+        if scale is not None and code.is_shifted:
+            shift = builder.fmul(scale, constant(-MAGIC, code.width))
+        for row, total in enumerate(totals):
+            found = builder.bitcast(dot_of(row), self.floats)
+            if code.extra == ZERO_POINTS:
+                found = self.fma(builder.fneg(other), self.repeat(FLOAT, extras, 4 * row), found)
+            if shift is not None:
+                found = self.fma(found, scale, shift)
+            else:
+                found = builder.fsub(found, constant(MAGIC, code.width))
+                found = found if scale is None else builder.fmul(found, scale)
+            result = self.fma(found, self.repeat(FLOAT, input_scales, 4 * row), builder.load(total))
+            if code.extra == OFFSETS:
+                result = self.fma(other, self.repeat(FLOAT, extras, 4 * row), result)
+            builder.store(result, total)
+
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
 def low_bit_tile(
@@ -325,7 +375,7 @@ def low_bit_tile(
     if fixed is None:
         return None
     code, (num_rows, num_lines, cache_level) = LowBitCode(*fixed[:-3]), fixed[-3:]
-    kind, chunks, halves = code.scale_type, code.span // INPUT_GROUP, code.halves
+    chunks, halves = code.span // INPUT_GROUP, code.halves
 
     def emit(
         builder: Any,
@@ -353,38 +403,14 @@ def low_bit_tile(
             for half in range(halves):
                 skip = half * row_bytes
                 start_at, extra_at = (at(builder, each, (index, halves * row_bytes), skip) for each in (starts, extras))
-                if code.has_start:
-                    dots = [part.repeat(INT32, start_at, 4 * row) for row in range(num_rows)]
-                else:
-                    dots = [builder.bitcast(constant(MAGIC, code.width), part.words)] * num_rows
+                dots = [part.start(start_at, row) for row in range(num_rows)]
                 for first in range(half * words, (half + 1) * words, code.words_at_once):
                     indices = range(first, min(first + code.words_at_once, (half + 1) * words))
                     operands = [part.operands(here, each) for each in indices]
                     for row in range(num_rows):
                         inputs = [part.repeat(INT32, x_at, row * INPUT_GROUP + WORD * each) for each in indices]
                         dots[row] = part.add_products(dots[row], operands, inputs)
-                number = INT64(half)
-                if kind is ScaleType.SUPER:
-                    number = builder.udiv(
-                        at(builder, INT64(half * code.group), (inside, INPUT_GROUP)), INT64(code.group)
-                    )
-                scale, other = part.scales(record, number)
-                shift = None
-                if scale is not None and code.is_shifted:
-                    shift = builder.fmul(scale, constant(-MAGIC, code.width))
-                for row, total in enumerate(totals):
-                    found = builder.bitcast(dots[row], part.floats)
-                    if code.extra == ZERO_POINTS:
-                        found = part.fma(builder.fneg(other), part.repeat(FLOAT, extra_at, 4 * row), found)
-                    if shift is not None:
-                        found = part.fma(found, scale, shift)
-                    else:
-                        found = builder.fsub(found, constant(MAGIC, code.width))
-                        found = found if scale is None else builder.fmul(found, scale)
-                    result = part.fma(found, part.repeat(FLOAT, s_at, 4 * row), builder.load(total))
-                    if code.extra == OFFSETS:
-                        result = part.fma(other, part.repeat(FLOAT, extra_at, 4 * row), result)
-                    builder.store(result, total)
+                part.add_sums(totals, dots.__getitem__, record, inside, half, s_at, extra_at)
 
         for first in range(0, LANES, code.width):
             part = BlockPart(builder, code, first, table)

@@ -1,14 +1,15 @@
 """Matrix tiles (AMX) for linear layers: up to 32 rows times a block of outputs in eight registers of 16 lines of 64 bytes.
 
-Tiles 0 to 3 hold sums, 4 and 5 the inputs of half the rows each, 6 and 7 the weights of half the outputs. 16 steps of
-a block of weights (`linear_vectors`) are two tiles of weights as they lie in memory, and 64 bytes of each row are a
-tile of inputs. Inputs that do not fill the last tiles are copied and padded with zeros. Each sum is one chain over
-the tiles of its inputs, whatever the number of rows; within a tile of bfloat16, the processor adds the products of
-the first elements of the pairs, those of the second ones, and both sums to the total.
+Of layers of bfloat16, tiles 0 to 3 hold sums, 4 and 5 the inputs of half the rows each, 6 and 7 the weights of half the
+outputs (of few bits: see `low_bit_tiles`). 16 steps of a block of weights (`linear_vectors`) are two tiles of weights as
+they lie in memory, and 64 bytes of each row are a tile of inputs. Inputs that do not fill the last tiles are copied and
+padded with zeros. Each sum is one chain over the tiles of its inputs, whatever the number of rows; within a tile of
+bfloat16, the processor adds the products of the first elements of the pairs, those of the second ones, and both sums to
+the total.
 
 `Amx` emits the instructions. `Emulated` has the same interface and the documented results of the instructions on any
 processor, so that the code around them can be tested without AMX: float32 multiply-adds rounded to nearest even,
-denormal numbers as zeros.
+denormal numbers as zeros; exact products of bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from numba.extending import intrinsic
 
 from rtlang_kernels.contract.fused_step import BLOCK
 from rtlang_kernels.cpu.codegen.llvm_bridge import FLOAT, INT16, INT32
-from rtlang_kernels.cpu.codegen.pair_vectors import INT8, at, high_floats, low_floats, prefetch
+from rtlang_kernels.cpu.codegen.pair_vectors import INT8, at, dot_bytes, high_floats, low_floats, prefetch
 from rtlang_kernels.cpu.codegen.vector_builder import (
     INT64,
     call,
@@ -69,7 +70,10 @@ class Tiles(Protocol):
         """Emit the store of the lines of a tile."""
 
     def multiply(self, builder: Any, sums: int, inputs: int, weights: int) -> None:
-        """Emit sums += inputs times weights."""
+        """Emit sums += inputs times weights, of bfloat16."""
+
+    def multiply_bytes(self, builder: Any, sums: int, inputs: int, weights: int) -> None:
+        """Emit sums += inputs times weights: int32, of signed and of unsigned bytes."""
 
 
 class Amx:
@@ -102,6 +106,10 @@ class Amx:
         """See `Tiles`."""
         call(builder, "llvm.x86.tdpbf16ps", ir.VoidType(), INT8(sums), INT8(inputs), INT8(weights))
 
+    def multiply_bytes(self, builder: Any, sums: int, inputs: int, weights: int) -> None:
+        """See `Tiles`."""
+        call(builder, "llvm.x86.tdpbsud", ir.VoidType(), INT8(sums), INT8(inputs), INT8(weights))
+
 
 class Emulated:
     """The same results by vector code over registers in working memory. Each operation is a function of its own, which is compiled once."""
@@ -132,6 +140,10 @@ class Emulated:
     def multiply(self, builder: Any, sums: int, inputs: int, weights: int) -> None:
         """See `Tiles`."""
         _call_own(builder, _emulated_pairs, self._work, INT64(sums), INT64(inputs), INT64(weights))
+
+    def multiply_bytes(self, builder: Any, sums: int, inputs: int, weights: int) -> None:
+        """See `Tiles`."""
+        _call_own(builder, _emulated_bytes, self._work, INT64(sums), INT64(inputs), INT64(weights))
 
 
 def _call_own(builder: Any, emit: Callable[..., None], *args: Any) -> None:
@@ -188,6 +200,15 @@ def _emulated_pairs(builder: Any, work: Any, sums: Any, inputs: Any, weights: An
         products = _flushed(builder, builder.fadd(*(builder.load(chain) for chain in chains)))
         total = _flushed(builder, load(builder, _FLOATS, place, 0))
         store(builder, _flushed(builder, builder.fadd(total, products)), place, 0)
+
+
+def _emulated_bytes(builder: Any, work: Any, sums: Any, inputs: Any, weights: Any) -> None:
+    with cgutils.for_range(builder, _height(builder, work, sums)) as row:
+        place = _line(builder, work, sums, row.index)
+        with cgutils.for_range(builder, _height(builder, work, weights)) as step:
+            signed, unsigned = _factors(builder, work, inputs, row.index, weights, step.index)
+            total = load(builder, _WORDS, place, 0)
+            store(builder, dot_bytes(builder, total, unsigned, signed, is_native=False), place, 0)
 
 
 def _factors(builder: Any, work: Any, inputs: Any, row: Any, weights: Any, step: Any) -> tuple[Any, Any]:
