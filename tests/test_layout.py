@@ -305,7 +305,10 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/kernels/triton/sampling/test_sampler.py",
         "tested through what launches it",
     ),
-    "kernels/rtlang_kernels/cpu/attention_kernel.py": ("tests/kernels/test_attention.py", "part of the CPU backend"),
+    "kernels/rtlang_kernels/cpu/attention/attention_kernel.py": (
+        "tests/kernels/test_attention.py",
+        "part of the CPU backend",
+    ),
     "kernels/rtlang_kernels/cpu/codegen/vector_builder.py": (
         "tests/kernels/test_layer_ops.py",
         "emits code for the vector modules, which are tested there",
@@ -315,7 +318,7 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "part of the CPU backend",
     ),
     "kernels/rtlang_kernels/cpu/codegen/attention/attention_tiles.py": (
-        "tests/kernels/cpu/test_attention_layout.py",
+        "tests/kernels/cpu/attention/test_attention_layout.py",
         "part of the CPU backend",
     ),
     "kernels/rtlang_kernels/cpu/codegen/layer_vectors.py": (

@@ -88,7 +88,6 @@ BACKENDS = ("reference", "cpu")
 def cpu_backend() -> Backend:
     """Return the CPU backend; imports numba."""
     from rtlang_kernels.cpu import (
-        attention,
         float8_linear,
         float_input_linear,
         layer_ops,
@@ -97,6 +96,7 @@ def cpu_backend() -> Backend:
         low_bit_linear,
         sampling,
     )
+    from rtlang_kernels.cpu.attention import attention
     from rtlang_kernels.cpu.fused import fused_step
 
     return Backend(

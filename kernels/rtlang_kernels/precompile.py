@@ -14,9 +14,9 @@ import numpy as np
 import torch
 
 from rtlang_kernels import ops
-from rtlang_kernels.cpu.attention import variant_of
-from rtlang_kernels.cpu.attention_kernel import ATTEND_TYPES, attend_kernel
-from rtlang_kernels.cpu.attention_layout import tile_fault
+from rtlang_kernels.cpu.attention.attention import variant_of
+from rtlang_kernels.cpu.attention.attention_kernel import ATTEND_TYPES, attend_kernel
+from rtlang_kernels.cpu.attention.attention_layout import tile_fault
 from rtlang_kernels.cpu.codegen.llvm_bridge import address_of
 from rtlang_kernels.cpu.codegen.tile_vectors import NO_TILES
 from rtlang_kernels.cpu.fused.fused_linears import MULTIPLY_TYPES, multiply_kernel

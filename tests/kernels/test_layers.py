@@ -27,7 +27,7 @@ LAYERS = {
     "": 6,  # the package itself, which exports names lazily
 }
 INNER_LAYERS = {
-    "cpu": {"codegen": 0, "": 1, "fused": 2},
+    "cpu": {"codegen": 0, "": 1, "attention": 2, "fused": 3},
     "triton": {"primitives": 0, "attention": 1, "sampling": 1, "layers": 1, "linear": 1, "grammar": 1, "aot": 2, "": 3},
 }
 TORCH_FREE = (  # besides what they import of the libraries below
@@ -159,18 +159,18 @@ def test_no_import_breaks_a_rule(rule: object) -> None:
 @pytest.mark.parametrize(
     ("importer", "source", "rule"),
     [
-        ("planning.work_items", "from rtlang_kernels.cpu import attention", upward),
+        ("planning.work_items", "from rtlang_kernels.cpu.attention import attention", upward),
         ("contract.fused_step", "if TYPE_CHECKING:\n    from rtlang_kernels.ops import sample", upward),
-        ("cpu.attention", "def f():\n    from rtlang_kernels import ops", upward),
+        ("cpu.attention.attention", "def f():\n    from rtlang_kernels import ops", upward),
         ("triton.sampling.sampler", "from rtlang_kernels.cpu.sampling import sample", upward),
         ("cpu.codegen.llvm_bridge", "from rtlang_kernels.cpu.linear import padded", upward_inside),
         ("triton.sampling.sampler", "from rtlang_kernels.triton.layers.layer_ops import norm_warps", upward_inside),
         ("triton.primitives.jit", "from rtlang_kernels.triton.aot.table import variants", upward_inside),
         ("ops", "import rtlang_grammars.spec", leaves_the_library),
         ("ops", "from rtlang_kernels_bench.output import Output", leaves_the_library),
-        ("cpu.attention", "import triton.language as tl", triton_out_of_place),
+        ("cpu.attention.attention", "import triton.language as tl", triton_out_of_place),
         ("reference.noise", "from torch import Tensor", torch_out_of_place),
-        ("dispatch", "from rtlang_kernels.cpu import attention", backend_at_module_level),
+        ("dispatch", "from rtlang_kernels.cpu.attention import attention", backend_at_module_level),
     ],
 )
 def test_every_rule_can_fail(importer: str, source: str, rule: object) -> None:

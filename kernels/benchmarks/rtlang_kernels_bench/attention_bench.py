@@ -22,9 +22,9 @@ from torch import Tensor
 
 from rtlang_kernels import ops
 from rtlang_kernels.contract.attention_plan import AttentionPlan
-from rtlang_kernels.cpu.attention import variant_of
-from rtlang_kernels.cpu.attention_kernel import RELEASE, geometry
-from rtlang_kernels.cpu.attention_layout import form_of
+from rtlang_kernels.cpu.attention.attention import variant_of
+from rtlang_kernels.cpu.attention.attention_kernel import RELEASE, geometry
+from rtlang_kernels.cpu.attention.attention_layout import form_of
 
 PAGE_SIZE = 16
 HEADS = ((14, 2, 64), (8, 2, 64), (32, 8, 64), (8, 8, 64), (32, 8, 128), (4, 2, 64))

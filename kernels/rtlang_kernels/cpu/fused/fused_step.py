@@ -27,10 +27,11 @@ from torch import Tensor
 
 from rtlang_kernels.contract.attention_plan import AttentionPlan
 from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape, LinearLayer
-from rtlang_kernels.cpu import attention_kernel, layer_ops
-from rtlang_kernels.cpu.attention import NO_SINKS, NO_SPLIT, paged_attention, variant_of
-from rtlang_kernels.cpu.attention_kernel import ATTEND_TYPES, LAYOUT_FIELDS, attend_kernel
-from rtlang_kernels.cpu.attention_layout import layout_of
+from rtlang_kernels.cpu import layer_ops
+from rtlang_kernels.cpu.attention import attention_kernel
+from rtlang_kernels.cpu.attention.attention import NO_SINKS, NO_SPLIT, paged_attention, variant_of
+from rtlang_kernels.cpu.attention.attention_kernel import ATTEND_TYPES, LAYOUT_FIELDS, attend_kernel
+from rtlang_kernels.cpu.attention.attention_layout import layout_of
 from rtlang_kernels.cpu.codegen.linear_vectors import LINE, STEP
 from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
 from rtlang_kernels.cpu.codegen.team_sync import barrier, yield_address

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rtlang_kernels.cpu.attention_kernel import (
+from rtlang_kernels.cpu.attention.attention_kernel import (
     RESULT_STRIDE,
     attend_kernel,
     geometry,

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from rtlang_kernels.contract.attention_plan import AttentionPlan
 from rtlang_kernels.contract.kv_lines import line_bytes
-from rtlang_kernels.cpu.attention_kernel import RESULT_STRIDE, attend_kernel, scratch_bytes
-from rtlang_kernels.cpu.attention_layout import layout_of
+from rtlang_kernels.cpu.attention.attention_kernel import RESULT_STRIDE, attend_kernel, scratch_bytes
+from rtlang_kernels.cpu.attention.attention_layout import layout_of
 from rtlang_kernels.cpu.threads import run_chunks
 from rtlang_kernels.planning.attention_passes import IS_SECOND, plan_passes
 from rtlang_kernels.planning.shared_prefix_tiling import first_visible, tree_rectangles

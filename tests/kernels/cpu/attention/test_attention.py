@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from rtlang_kernels import ops
-from rtlang_kernels.cpu import attention, attention_kernel, attention_layout
+from rtlang_kernels.cpu.attention import attention, attention_kernel, attention_layout
 from rtlang_kernels.cpu.codegen.tile_vectors import AMX, EMULATED, NO_TILES
 from rtlang_kernels.cpu.linear_tuning import usable_tiles
 from rtlang_kernels.host.processor import Processor

@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 from rtlang_kernels import ops
-from rtlang_kernels.cpu import attention_layout
-from rtlang_kernels.cpu.attention_kernel import RELEASE
-from rtlang_kernels.cpu.attention_layout import form_of, layout_of, tile_fault
+from rtlang_kernels.cpu.attention import attention_layout
+from rtlang_kernels.cpu.attention.attention_kernel import RELEASE
+from rtlang_kernels.cpu.attention.attention_layout import form_of, layout_of, tile_fault
 from rtlang_kernels.cpu.codegen.attention.attention_tiles import fits_tiles
 from rtlang_kernels.cpu.codegen.attention.page_vectors import BYTES_BFLOAT16, INT8_POOL, PAIRED, WIDENED, PageForm
 from rtlang_kernels.cpu.codegen.tile_vectors import AMX, EMULATED, NO_TILES
