@@ -17,8 +17,9 @@ import rtlang as rt
 from rtlang.contract.config import RuntimeConfig
 from rtlang.model.layers.attention import PagedKV
 from rtlang.model.loader import load_model, load_tokenizer, weight_bytes
+from rtlang.model.loading.gguf.model_files import gguf_weights
 from tests.support.models.model_steps import Pages, StepRunner, TrackedSequence, all_logits, next_row
-from tests.support.models.real_weights import real_gguf
+from tests.support.models.real_weights import real_gguf, real_model
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:::transformers", "ignore::DeprecationWarning")]
 
@@ -39,15 +40,20 @@ def loaded(name: str) -> Any:
 
 @functools.cache
 def stock(name: str) -> Any:
-    """The model of transformers with the weights of a file as float32, and its tokenizer."""
+    """The model and the tokenizer that transformers made of a file, with the exact weights of the file as float32.
+
+    The directory has the weights that transformers read of the file, rounded to bfloat16: they say that the exact ones are right.
+    """
     import transformers
 
-    path = real_gguf(name)
-    floats = transformers.GgufConfig(dequantize=True)
-    model = transformers.AutoModelForCausalLM.from_pretrained(
-        path.parent, gguf_file=path.name, dtype=torch.float32, quantization_config=floats
-    )
-    return model.eval(), transformers.AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+    path = real_model(name)
+    model = transformers.AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).eval().requires_grad_(False)
+    weights, _ = gguf_weights(real_gguf(name))
+    for key, values in model.named_parameters():
+        exact = weights.tensor(key, torch.float32)
+        assert torch.equal(exact.bfloat16(), values.bfloat16()), key
+        values.copy_(exact)
+    return model, transformers.AutoTokenizer.from_pretrained(path)
 
 
 def ids_of(name: str) -> list[int]:
