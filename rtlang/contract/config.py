@@ -35,8 +35,8 @@ class RuntimeConfig:
 
     model: str = _setting(
         EMBEDDED_MODEL,
-        "directory of a safetensors checkpoint, owner/name or owner/name@revision on a model hub, or rtlang:tiny, which is part of the "
-        "package",
+        "directory of a safetensors checkpoint, a GGUF file, owner/name or owner/name@revision on a model "
+        "hub, or rtlang:tiny, which is part of the package",
     )
     device: str = _setting("cpu", "cpu, cuda (one GPU), or interpreter (runs the GPU code on the CPU; slow, for tests)")
     dtype: str = _setting(
