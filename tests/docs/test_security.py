@@ -133,9 +133,14 @@ CLAIMS: dict[str, tuple[str, ...]] = {
         "tests/model/text/test_chat.py::test_names_of_special_tokens_in_contents_stay_plain_text",
         "tests/model/text/test_chat.py::test_a_template_cannot_be_made_to_put_together_a_special_token",
     ),
-    "Weights are read from safetensors only.": (
+    "Weights are read from safetensors and GGUF files only.": (
         "tests/model/test_loader.py::test_pickled_weights_are_refused",
         "tests/model/loading/test_hub.py::test_repositories_without_safetensors_are_refused_by_their_list_of_files",
+    ),
+    "The header of a GGUF file is checked": (
+        "tests/model/loading/gguf/test_header.py::test_a_fault_is_named",
+        "tests/model/loading/gguf/test_header.py::test_limits_hold_in_huge_files",
+        "tests/model/loading/gguf/test_header.py::test_headers_have_a_limit",
     ),
     "Pickled checkpoints are never loaded": ("tests/test_forbidden.py::test_nothing_runs_data_as_code",),
     "A chat template, which a request may also bring": (
