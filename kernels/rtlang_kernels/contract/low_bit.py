@@ -147,7 +147,7 @@ class HeldWeight:
 
 
 class StackedWeight:
-    """Weights of one format and one order of inputs as a single one: the outputs of the first, then those of the next.
+    """Weights of one format and one order of inputs as a single one, with their outputs one after the other.
 
     Attributes:
         starts: the first output of each.

@@ -151,7 +151,7 @@ class DummySource:
 
 
 def held_bytes(weights: CheckpointWeights, dtype: torch.dtype) -> int:
-    """Bytes of the weights of a model that computes with codes where it can, and else with floats of `dtype`."""
+    """Bytes of all weights of a checkpoint in memory: codes as in the file where layers compute with them, else floats of `dtype`."""
     total = 0
     for name in weights.names():
         if weights.low_bit(name) is None:

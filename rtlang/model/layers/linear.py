@@ -69,7 +69,7 @@ class Linear:
         is_gated: bool = False,
         has_float_inputs: bool = False,
     ) -> Linear:
-        """A layer whose outputs are those of some weights, one after the other, as floats of `dtype` or as stored in few bits.
+        """A layer with the outputs of some weights, one after the other; weights are floats of `dtype` or stored in few bits.
 
         Args:
             device: default: the CPU.  is_gated: see `__init__`; results are not gated if the formats of gate and up differ.
@@ -128,7 +128,7 @@ class Linear:
 
 
 def _runs_of(parts: Sequence[Tensor | LowBitWeight]) -> list[list[Tensor | LowBitWeight]]:
-    """Cut parts where neighbours cannot be one weight."""
+    """Cut parts where neighbors cannot be one weight."""
     runs: list[list[Tensor | LowBitWeight]] = []
     for part in parts:
         last = runs[-1][0] if runs else None

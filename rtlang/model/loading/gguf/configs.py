@@ -180,7 +180,7 @@ def _layer_types(fields: Fields, num_layers: int, pattern: int) -> dict[str, Any
 
 
 def _biases(fields: Fields, stems: Mapping[str, str]) -> dict[str, Any]:
-    """Entries that say whether layers have biases, from those of the first layer: by the stem of the tensor."""
+    """Entries that say whether layers have biases, from the biases of the first layer: by the stem of the tensor."""
     return {entry: fields.has_tensor(f"blk.0.{stem}.bias") for stem, entry in stems.items()}
 
 

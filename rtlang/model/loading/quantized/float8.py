@@ -1,4 +1,4 @@
-"""Checkpoints of float8 (e4m3): those of transformers and DeepSeek (`fp8`) and of FBGEMM (`fbgemm_fp8`).
+"""Checkpoints of float8 (e4m3): `fp8` of transformers and DeepSeek, and `fbgemm_fp8` of FBGEMM.
 
 A matrix X has `X.weight` and the factor of all weights, of rows or of blocks, `X.weight_scale_inv` or `X.weight_scale`: floats, or
 exponents (ue8m0). Modules that config.json excludes have float weights. Inputs are not quantized as the checkpoint may ask.

@@ -156,6 +156,7 @@ class _Weight:
 
 
 def matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
+    """The shape [out, in] of a tensor. Raises ValueError if it is no matrix or is empty."""
     if len(shape) != 2 or min(shape) < 1:
         raise ValueError(f"has shape {list(shape)}; expected a matrix")
     return shape[0], shape[1]

@@ -1,4 +1,4 @@
-"""Finds out from the shape of scales which weights share one: all, those of a row, of a group of inputs, or of a block of both."""
+"""Infers from the shape of scales which weights share one: a tensor, a row, a group of inputs, or a block of both."""
 
 from __future__ import annotations
 

@@ -29,9 +29,11 @@ class Scheme(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Method:
-    """Attributes:
-    obstacle: the reason why a config is not supported, or None.
-    make: the scheme of a supported config.
+    """The code for one `quant_method`.
+
+    Attributes:
+        obstacle: returns the reason why a config is not supported, or None.
+        make: returns the scheme of a supported config.
     """
 
     obstacle: Callable[[Config], str | None]
