@@ -122,6 +122,8 @@ class _FourBits:
             kinds = ("U8",) if self._is_nested and part == names["absmax"] else ("F32", "F16", "BF16")
             if part != name and stored.dtype(part) not in kinds:
                 raise ValueError(f"has {part} of type {stored.dtype(part)}; expected {' or '.join(kinds)}")
+            if part.endswith("quant_map") and len(stored.shape(part)) != 1:
+                raise ValueError(f"has {part} of shape {list(stored.shape(part))}; expected [{size}]")
             found = math.prod(stored.shape(part))
             if found * (stored.num_bytes(part) // max(1, found) if part == name else 1) != size:
                 raise ValueError(f"of shape {list(self.shape)} has {found} values of {part}; expected {size}")

@@ -20,7 +20,15 @@ from torch import Tensor
 
 from rtlang.model.loading.quantized.float4 import float4_codes
 from rtlang.model.loading.quantized.input_order import input_order_of, reordered
-from rtlang.model.loading.quantized.matrix import CodedMatrix, Codes, Matrix, Rows, matrix_shape, unpacked_int8
+from rtlang.model.loading.quantized.matrix import (
+    SCALE_TYPES,
+    CodedMatrix,
+    Codes,
+    Matrix,
+    Rows,
+    matrix_shape,
+    unpacked_int8,
+)
 from rtlang.model.loading.quantized.packed_bits import unpacked
 from rtlang.model.loading.quantized.scale_layout import ScaleLayout, one_float, scale_fields
 from rtlang.model.loading.stored_tensors import StoredTensors
@@ -228,7 +236,9 @@ class CompressedTensors:
         order: str | None,
     ) -> Codes:
         """Codes of integers, whose zero is in the middle or given."""
-        layout = self._layout(stored, part, shape)
+        layout, kind = self._layout(stored, part, shape), stored.dtype(part("_scale"))
+        if kind not in SCALE_TYPES:
+            raise ValueError(f"has scales of type {kind}; integers have floats of 16 and 32 bits")
         fields = scale_fields(stored, part("_scale"), layout, has_zero_points=zero_points is not None)
         if zero_points is None:
             fields["zero"] = 1 << (bits - 1)

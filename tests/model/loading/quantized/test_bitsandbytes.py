@@ -69,6 +69,7 @@ def state(**changes: Any) -> Tensor:
         ({STATE: torch.tensor(list(b"[" * 5000), dtype=torch.uint8)}, "not JSON"),
         ({"x.weight.absmax": torch.rand(5)}, "5 values of x.weight.absmax; expected 72"),
         ({"x.weight.quant_map": None}, "lacks x.weight.quant_map"),
+        ({"x.weight.quant_map": torch.zeros(1, 16)}, r"x\.weight\.quant_map of shape \[1, 16\]; expected \[16\]"),
         ({"x.weight.quant_map": torch.zeros(16, dtype=torch.int8)}, "x.weight.quant_map of type I8; expected F32"),
         ({"x.weight.nested_absmax": torch.rand(1)}, "nested_blocksize None"),
     ],

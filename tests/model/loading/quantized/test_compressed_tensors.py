@@ -234,6 +234,7 @@ PACKED = {
         ({"x.weight_shape": torch.tensor([1 << 60, 64])}, r"is packed as I32 of shape \[6, 8\]"),
         ({"x.weight_scale": torch.ones(6, 5)}, r"x\.weight scales of shape \[6, 5\] do not match"),
         ({"x.weight_scale": torch.ones(6, 2, dtype=torch.int8)}, r"x\.weight has scales of type I8"),
+        ({"x.weight_scale": torch.ones(6, 2, dtype=torch.uint8)}, r"x\.weight has scales of type U8"),
         ({"x.weight_zero_point": torch.zeros(6, 2)}, r"zero points of type torch.float32"),
         ({"x.weight_zero_point": torch.full((6, 2), 9)}, r"zero points beyond 4 bits"),
         ({"x.weight_g_idx": torch.full((64,), 2)}, r"groups of \[64\] inputs"),
