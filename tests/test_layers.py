@@ -149,6 +149,7 @@ MAY_BE_LAZY = (
     ("rtlang_bench", "rtlang.fleet.ray", "Ray is optional"),
     ("rtlang_bench.ray_serve", "rtlang_bench.ray_serve.replicas", "Ray is optional"),
     ("rtlang.console.bench.commands", "rtlang.bench", "`--help` loads no torch"),
+    ("rtlang.bench.checkpoint", "rtlang.model.loading.gguf.container", "`--help` loads no torch"),
     ("rtlang.console.chat", "rtlang_grammars.api.inspection", "a chat with a server loads no numba"),
     ("rtlang.console.doctor", "rtlang_grammars.machine.native.native_code", "it reports a numba that does not load"),
     ("rtlang.console.loading", "rtlang.cassette.surface", "only runs with a journal need it"),

@@ -15,7 +15,6 @@ from typing import Any
 
 from safetensors import safe_open
 
-from rtlang.model.loading.gguf.container import GgufFile
 from rtlang.model.loading.gguf.header import TensorEntry
 from rtlang.model.loading.gguf.model_files import is_gguf
 
@@ -116,6 +115,8 @@ def stored_bytes(path: Path) -> int | None:
 
 
 def _multiplied(path: Path) -> list[TensorEntry]:
+    from rtlang.model.loading.gguf.container import GgufFile
+
     with GgufFile.open(path) as file:
         has_head = "output.weight" in file.tensors
         return [each for name, each in file.tensors.items() if name != "token_embd.weight" or not has_head]

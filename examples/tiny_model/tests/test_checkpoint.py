@@ -17,6 +17,7 @@ from tiny_model.training.run_files import (
     begin_from,
     check_folders,
     check_output,
+    float_weights,
     read_state,
     write_checkpoint,
     write_state,
@@ -25,8 +26,6 @@ from tiny_support import SMALL, TINY
 from tokenizers import Tokenizer
 
 import rtlang as rt
-from rtlang.model.loading.quantized.int8_rows import int8_config
-from rtlang.model.loading.safetensors_weights import SafetensorsWeights
 
 TOKENIZER = Tokenizer.from_file(str(TINY / "tokenizer.json"))
 
@@ -146,9 +145,7 @@ def test_the_average_is_the_mean_within_a_step_of_int8(other: Path, tmp_path: Pa
     output = tmp_path / "new" / "output"
     main([str(TINY), str(other), "--output", str(output), "--share", "0.25"])
     files = [folder / "model.safetensors" for folder in (TINY, other, output)]
-    first, second, written = (
-        SafetensorsWeights(path.parent, [path], int8_config()).state(torch.float32) for path in files
-    )
+    first, second, written = map(float_weights, files)
     assert written.keys() == first.keys()
     for name, weight in written.items():
         right = 0.75 * first[name] + 0.25 * second[name]

@@ -21,13 +21,10 @@ from tiny_model.training.batches import (
 )
 from tiny_model.training.network import Network, Shape
 from tiny_model.training.optimizer import Optimizer
-from tiny_model.training.run_files import TOKENIZER_FILES
+from tiny_model.training.run_files import TOKENIZER_FILES, float_weights
 from tiny_model.training.train import FROM_CHECKPOINT_PEAK, loss_of, rate_at
 from tiny_support import SMALL, TINY
 from tokenizers import Tokenizer
-
-from rtlang.model.loading.quantized.int8_rows import int8_config
-from rtlang.model.loading.safetensors_weights import SafetensorsWeights
 
 
 @pytest.fixture(scope="module")
@@ -144,8 +141,7 @@ def test_training_goes_on_from_a_checkpoint_and_then_from_its_own_state(
     training.main([*arguments, "1e-4", "--start", str(start)])
     for name in TOKENIZER_FILES:
         assert (output / name).read_bytes() == (start / name).read_bytes()
-    shipped = SafetensorsWeights(start, [start / "model.safetensors"], int8_config()).state(torch.float32)
-    written = SafetensorsWeights(output, [output / "model.safetensors"], int8_config()).state(torch.float32)
+    shipped, written = (float_weights(folder / "model.safetensors") for folder in (start, output))
     assert written.keys() == shipped.keys()
     for name, weight in shipped.items():  # bfloat16 between two times int8
         spread = 0.01 * float(weight.abs().max())

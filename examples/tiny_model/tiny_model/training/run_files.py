@@ -189,6 +189,12 @@ def check_tokenizer(folder: Path) -> None:
         raise ValueError(f"{folder} has a tokenizer.json and no {TOKENIZER_FILES[1]}")
 
 
+def float_weights(path: Path) -> dict[str, Tensor]:
+    """All weights of a checkpoint in int8, as float32. Raises ModelLoadError if one cannot be read."""
+    weights = SafetensorsWeights(path.parent, [path], int8_config())
+    return {name: weights.tensor(name, torch.float32) for name in weights.names()}
+
+
 def read_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, bytes]]:
     """The weights of a checkpoint of this model in float32, by their names in it, and what its tokenizer's files hold.
 
@@ -208,7 +214,7 @@ def read_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, bytes]]:
             raise ValueError(
                 f"its config.json has num_hidden_layers {layers!r}; 1 to {network.shape.num_layers} is possible"
             )
-        state = SafetensorsWeights(folder, [folder / WEIGHTS_FILE], int8_config()).state(torch.float32)
+        state = float_weights(folder / WEIGHTS_FILE)
         load_llama(network, deepened(state, layers, network.shape.num_layers))
     except (OSError, ValueError, RecursionError, SafetensorError, ModelLoadError) as error:
         raise ValueError(f"{folder} cannot be gone on from: {error}") from None
