@@ -11,12 +11,12 @@ import math
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from safetensors import safe_open
 
-from rtlang.model.loading.gguf.header import TensorEntry
-from rtlang.model.loading.gguf.model_files import is_gguf
+if TYPE_CHECKING:
+    from rtlang.model.loading.gguf.header import TensorEntry
 
 SHAPE: dict[str, Any] = {
     "vocab_size": 32_000,
@@ -98,7 +98,7 @@ def num_weights(path: Path) -> int:
     Args:
         path: a directory with safetensors, or a GGUF file.
     """
-    if is_gguf(path):
+    if path.is_file():
         return sum(math.prod(each.shape) for each in _multiplied(path))
     counts: dict[str, int] = {}
     for file in sorted(path.glob("*.safetensors")):
@@ -111,7 +111,7 @@ def num_weights(path: Path) -> int:
 
 def stored_bytes(path: Path) -> int | None:
     """Bytes of the same weights in a GGUF file, which are held as they are stored; None for a directory."""
-    return sum(each.num_bytes for each in _multiplied(path)) if is_gguf(path) else None
+    return sum(each.num_bytes for each in _multiplied(path)) if path.is_file() else None
 
 
 def _multiplied(path: Path) -> list[TensorEntry]:
