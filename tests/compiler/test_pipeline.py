@@ -46,7 +46,7 @@ def seen(result: rt.Result[Any]) -> Any:
 
 
 @given(programs(breaks=True, max_leaves=20))
-@settings(max_examples=sized(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sized(150), deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 def test_no_pass_changes_what_a_program_sees(operations: tuple[Any, ...]) -> None:
     with FakeTarget(of_prompt) as target:
         plain = seen(random_program.run(operations, runtime=target, passes=False))
@@ -55,7 +55,7 @@ def test_no_pass_changes_what_a_program_sees(operations: tuple[Any, ...]) -> Non
 
 
 @given(programs(breaks=True, max_leaves=20))
-@settings(max_examples=sized(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sized(60), deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 def test_streams_tell_the_same_texts_with_and_without_passes(operations: tuple[Any, ...]) -> None:
     def streamed(passes: Any) -> dict[tuple[int, int], str]:
         texts: dict[tuple[int, int], str] = {}

@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rtlang.contract.errors import ParameterError
@@ -177,6 +177,7 @@ def params() -> st.SearchStrategy[SamplingParams]:
 
 
 @given(params())
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 def test_options_come_back_from_their_plain_form(given_params: SamplingParams) -> None:
     plain = json.loads(json.dumps(given_params.to_plain()))
     assert SamplingParams.from_plain(plain) == given_params

@@ -41,7 +41,7 @@ def texts_of(target: FakeTarget) -> list[tuple[str, str]]:
 
 
 @given(programs(breaks=True))
-@settings(max_examples=sized(120), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sized(120), deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 def test_random_programs_give_the_texts_of_the_naive_reading(operations: tuple[Any, ...]) -> None:
     oracle = Oracle()
     oracle.run(operations)
@@ -52,7 +52,7 @@ def test_random_programs_give_the_texts_of_the_naive_reading(operations: tuple[A
 
 
 @given(programs(breaks=False))
-@settings(max_examples=sized(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sized(80), deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 def test_random_programs_without_breaks_are_one_submission_and_the_same_ahead_of_time(operations: Any) -> None:
     oracle = Oracle()
     oracle.run(operations)

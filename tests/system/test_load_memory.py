@@ -129,7 +129,7 @@ def written_gguf(directory: Path, shape: Any) -> Path:
     return write_gguf(directory / "model.gguf", tensors, gguf_metadata(CASES["qwen2"], config))[0]
 
 
-@pytest.mark.parametrize("decoder", ["native", pytest.param("transformers", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("decoder", ["native", pytest.param("transformers", marks=pytest.mark.long)])
 def test_codes_of_a_file_are_copied_once(decoder: str, gguf_models: tuple[Path, Path]) -> None:
     before, after, peak = memory_of(decoder, "bfloat16", *gguf_models)
     stored = gguf_models[0].stat().st_size
