@@ -20,6 +20,7 @@ from rtlang.model.host_runner import HostRunner
 from rtlang.model.layers.attention import PagedKV
 from rtlang.model.loader import load_model
 from tests.support.engine.engine_driver import EngineDriver
+from tests.support.long_tests import sized
 from tests.support.models.model_steps import Pages, StepRunner, TrackedSequence, all_logits, next_row
 from tests.support.models.real_weights import real_model
 
@@ -35,20 +36,21 @@ PROMPTS = (
     "A farmer has 12 hens and buys 7 more. How many hens does he have?",
     "Summarise the plot of Romeo and Juliet in two sentences.",
 )
-NUM_NEW = 24
+NUM_ASKED = sized(len(PROMPTS), usual=5)
+NUM_NEW = sized(24, usual=16)
 PAGE_SIZE = 16
 DECODERS = ("native", "transformers")
 
 
 @functools.cache
 def prompts(path: Path) -> tuple[list[int], ...]:
-    """The tokens of each prompt, in the model's template if it has one."""
+    """The tokens of the first prompts, in the model's template if it has one."""
     import transformers
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(path)
     if tokenizer.chat_template is None:
-        return tuple(tokenizer(prompt)["input_ids"] for prompt in PROMPTS)
-    chats = ([{"role": "user", "content": prompt}] for prompt in PROMPTS)
+        return tuple(tokenizer(prompt)["input_ids"] for prompt in PROMPTS[:NUM_ASKED])
+    chats = ([{"role": "user", "content": prompt}] for prompt in PROMPTS[:NUM_ASKED])
     texts = (tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False) for chat in chats)
     return tuple(tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts)
 
@@ -111,7 +113,7 @@ def test_greedy_texts_equal_those_of_transformers_in_float32(decoder: str) -> No
     # the token that transformers prefers at each place, given the (equal) tokens before it
     preferred = tuple(logits[-NUM_NEW - 1 : -1].argmax(-1).tolist() for logits in stock_logits(path, torch.float32))
     assert found == preferred
-    assert len({tuple(answer) for answer in found}) == len(PROMPTS)
+    assert len({tuple(answer) for answer in found}) == NUM_ASKED
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
