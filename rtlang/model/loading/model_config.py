@@ -47,7 +47,7 @@ _NATIVE_WHOLES = frozenset(
 _DEFAULT_MAX_POSITION_EMBEDDINGS = 2048
 _MAX_NUMBER = 1 << 40  # upper bound for any entry; memory needs are checked later
 _MAX_REAL = 1e30
-_MODELOPT_CONFIG = "hf_quant_config.json"  # describes quantization where config.json does not
+MODELOPT_CONFIG = "hf_quant_config.json"  # describes quantization where config.json does not
 _MAX_LAYERS = 4096  # the largest models published have a few hundred
 
 
@@ -120,7 +120,7 @@ class ModelConfig:
         if is_gguf(source):
             return cls.from_entries(gguf_config(source), source)
         raw = _read_json(source, "config.json", required=True)
-        if raw.get("quantization_config") is None and (found := _read_json(source, _MODELOPT_CONFIG, required=False)):
+        if raw.get("quantization_config") is None and (found := _read_json(source, MODELOPT_CONFIG, required=False)):
             raw = {**raw, "quantization_config": {"quant_method": "modelopt", **found}}
         return cls.from_entries(raw, source, _read_json(source, "generation_config.json", required=False))
 

@@ -19,9 +19,10 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from rtlang.model.layers.weight_source import CheckpointWeights
+from rtlang.model.loading.model_config import MODELOPT_CONFIG
 from rtlang.model.quantization.rounding import Rounding, rounded
-from rtlang_kernels.contract.low_bit import GroupedRows, HeldWeight
-from rtlang_kernels.reference.low_bit import exact_rows
+from rtlang_kernels.contract.low_bit import HeldWeight
+from rtlang_kernels.reference.low_bit import exact_weight
 
 SHARD_BYTES = 1 << 30
 _WORD_BITS = 32
@@ -142,7 +143,7 @@ def copy_other_files(source: Path, out: Path) -> None:
     """Copy what a model directory has besides weights and config.json: tokenizer, templates, settings of generation, licenses."""
     weights = (".safetensors", ".bin", ".gguf", ".pt", ".pth", ".safetensors.index.json", ".onnx", ".h5", ".msgpack")
     for path in sorted(source.iterdir()):
-        if path.is_file() and path.name != "config.json" and not path.name.endswith(weights):
+        if path.is_file() and path.name not in ("config.json", MODELOPT_CONFIG) and not path.name.endswith(weights):
             shutil.copyfile(path, out / path.name)
 
 
@@ -170,20 +171,11 @@ def relative_error(weight: Tensor, found: HeldWeight, importance: Tensor | None)
     """See `MatrixReport.error`."""
     step, parts = max(1, _ROWS // weight.shape[1]), []
     for first in range(0, len(weight), step):
-        exact, values = exact_rows(found.format, _part(found.held, first, first + step)), weight[first : first + step]
+        exact, values = exact_weight(found, first, first + step), weight[first : first + step]
         squares = torch.stack([(exact - values.double()).square(), values.double().square()])
         parts.append((squares if importance is None else squares * importance.double()).sum((1, 2)))
     difference, size = torch.stack(parts).sum(0).tolist()
     return float((difference / size) ** 0.5) if size else 0.0
-
-
-def _part(rows: GroupedRows, first: int, last: int) -> GroupedRows:
-    scales, zeros = rows.scales, rows.zero_points
-    return GroupedRows(
-        rows.codes[first:last],
-        None if scales is None else scales[first:last],
-        zero_points=None if zeros is None else zeros[first:last],
-    )
 
 
 def _write_shards(tensors: Iterable[tuple[str, Tensor]], out: Path) -> None:

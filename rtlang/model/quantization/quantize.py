@@ -93,10 +93,10 @@ def quantized_checkpoint(
         download_weights(name, directory)
     model_config, tokenizer = ModelConfig.from_pretrained(directory), Tokenizer.from_pretrained(directory)
     raw = json.loads((directory / "config.json").read_text(encoding="utf-8"))
-    quantization = raw.pop("quantization_config", None)
-    if isinstance(raw.get("text_config"), dict):
-        quantization = raw["text_config"].pop("quantization_config", None) if quantization is None else quantization
-    weights = SafetensorsWeights(directory, weight_files(directory), quantization)
+    for entries in (raw, raw.get("text_config")):  # described anew
+        if isinstance(entries, dict):
+            entries.pop("quantization_config", None)
+    weights = SafetensorsWeights(directory, weight_files(directory), model_config.quantization)
     compared_ids = _tokens(tokenizer, text, "text", MAX_COMPARED_TOKENS)
     inputs: dict[str, InputStatistics] = {}
     if calibration is not None:

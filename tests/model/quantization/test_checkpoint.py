@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from rtlang.model.quantization import checkpoint
-from rtlang.model.quantization.checkpoint import packed_words, write_config, write_rounded
+from rtlang.model.quantization.checkpoint import copy_other_files, packed_words, write_config, write_rounded
 from rtlang.model.quantization.rounding import Rounding, rounded
 from rtlang_kernels.contract.low_bit import LowBitWeight
 from rtlang_kernels.reference.low_bit import exact_weight
@@ -150,3 +150,14 @@ def test_weights_are_adjusted_before_they_are_rounded(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_an_error_of_the_system(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"part-0\.safetensors cannot be written"):
         write_rounded(some_weights(), tmp_path / "none", Rounding(4, 32))
+
+
+def test_other_files_come_along_and_no_other_description_of_weights(tmp_path: Path) -> None:
+    source, out = tmp_path / "source", tmp_path / "out"
+    source.mkdir()
+    out.mkdir()
+    kept = ("LICENSE", "tokenizer.json", "generation_config.json")
+    for name in (*kept, "config.json", "hf_quant_config.json", "model.safetensors", "model.safetensors.index.json"):
+        (source / name).write_text(name)
+    copy_other_files(source, out)
+    assert sorted(path.name for path in out.iterdir()) == sorted(kept)
