@@ -53,6 +53,13 @@ class FusedShape:
         return (num_layers * layer + vocab_size * self.hidden_size) * self.dtype.itemsize
 
 
+def check_indices(indices: Tensor, num_rows: int) -> None:
+    """Check indices of rows, on a CPU. Raises IndexError if one is not from 0 to num_rows - 1."""
+    for place, index in enumerate(indices.tolist()):
+        if not 0 <= index < num_rows:
+            raise IndexError(f"indices[{place}] = {index}: expected 0 to {num_rows - 1}")
+
+
 class LinearLayer(Protocol):
     """A linear layer with weights packed by a backend."""
 

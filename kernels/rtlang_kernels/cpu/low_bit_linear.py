@@ -19,7 +19,7 @@ import torch
 from numba.core import types
 from torch import Tensor
 
-from rtlang_kernels.contract.fused_step import BLOCK, LinearLayer
+from rtlang_kernels.contract.fused_step import BLOCK, LinearLayer, check_indices
 from rtlang_kernels.contract.low_bit import INPUT_GROUP, LowBitWeight, StackedWeight
 from rtlang_kernels.cpu.codegen.linear_vectors import STEP, stack_sums
 from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
@@ -459,10 +459,7 @@ class LowBitLinear:
         Raises:
             IndexError: an index is not from 0 to out_features - 1.
         """
-        outside = ((indices < 0) | (indices >= self.out_features)).nonzero()
-        if len(outside):
-            place = int(outside[0])
-            raise IndexError(f"indices[{place}] = {int(indices[place])}: expected 0 to {self.out_features - 1}")
+        check_indices(indices, self.out_features)
         if not len(indices):
             return torch.empty((0, self.in_features), dtype=self.dtype)
         layout, order = self.part.layout, self.part.input_order
@@ -492,16 +489,12 @@ class JoinedLowBitLinear:
 
     def rows(self, indices: Tensor) -> Tensor:
         """See `LowBitLinear`."""
-        first = self.parts[0]
-        found = torch.empty((len(indices), self.in_features), dtype=first.dtype)
-        start, is_found = 0, torch.zeros(len(indices), dtype=torch.bool)
+        check_indices(indices, self.out_features)
+        found, start = torch.empty((len(indices), self.in_features), dtype=self.parts[0].dtype), 0
         for part in self.parts:
             inside = (indices >= start) & (indices < start + part.out_features)
             found[inside] = part.rows(indices[inside] - start)
-            start, is_found = start + part.out_features, is_found | inside
-        if not is_found.all():
-            place = int((~is_found).nonzero()[0])
-            raise IndexError(f"indices[{place}] = {int(indices[place])}: expected 0 to {start - 1}")
+            start += part.out_features
         return found
 
 

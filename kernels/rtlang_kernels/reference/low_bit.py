@@ -11,7 +11,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rtlang_kernels.contract.low_bit import GroupedRows, LowBitWeight, ScaleType, StackedWeight, WeightFormat
+from rtlang_kernels.contract.fused_step import check_indices
+from rtlang_kernels.contract.low_bit import (
+    SUPER_GROUP,
+    GroupedRows,
+    LowBitWeight,
+    ScaleType,
+    StackedWeight,
+    WeightFormat,
+)
 
 _BLOCK = 1 << 22  # elements that are multiplied out at a time
 
@@ -43,7 +51,11 @@ def exact_rows(fmt: WeightFormat, rows: GroupedRows) -> Tensor:
 
 
 def _super_product(values: Tensor, supers: Tensor | None, group: int) -> Tensor:
-    return values.double() if supers is None else values.double() * supers.double().repeat_interleave(256 // group, 1)
+    return (
+        values.double()
+        if supers is None
+        else values.double() * supers.double().repeat_interleave(SUPER_GROUP // group, 1)
+    )
 
 
 def exact_weight(weight: LowBitWeight, first: int = 0, last: int | None = None) -> Tensor:
@@ -84,9 +96,8 @@ class ReferenceLowBitLinear:
     def rows(self, indices: Tensor) -> Tensor:
         """See `LinearLayer`."""
         runs: list[list[int]] = []  # of consecutive rows: first, and one past the last
-        for place, index in enumerate(indices.tolist()):
-            if not 0 <= index < self.out_features:
-                raise IndexError(f"indices[{place}] = {index}: expected 0 to {self.out_features - 1}")
+        check_indices(indices, self.out_features)
+        for index in indices.tolist():
             if runs and runs[-1][1] == index:
                 runs[-1][1] += 1
             else:

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from rtlang.cache.system_memory import release, trim_heap
 from rtlang_kernels import ops
-from rtlang_kernels.contract.fused_step import LinearLayer
+from rtlang_kernels.contract.fused_step import LinearLayer, check_indices
 from rtlang_kernels.contract.low_bit import LowBitWeight, can_stack
 
 _TRIM_BYTES = 128 << 20  # of weights that are freed while others are packed, until the C library gives them back
@@ -159,9 +159,7 @@ class JoinedLayers:
     def rows(self, indices: Tensor) -> Tensor:
         """See `LinearLayer`. On a GPU, where a check would wait for the device, rows of wrong indices are NaN."""
         if indices.device.type == "cpu":
-            for place, index in enumerate(indices.tolist()):
-                if not 0 <= index < self.out_features:
-                    raise IndexError(f"indices[{place}] = {index}: expected 0 to {self.out_features - 1}")
+            check_indices(indices, self.out_features)
         found: Tensor | None = None
         for layer in self.layers:
             own = layer.rows(indices.clamp(0, layer.out_features - 1))

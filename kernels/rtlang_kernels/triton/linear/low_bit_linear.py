@@ -23,6 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rtlang_kernels.contract.fused_step import check_indices
 from rtlang_kernels.contract.low_bit import LowBitWeight, StackedWeight
 from rtlang_kernels.planning.tile_sizes import GFX942, SM_90, float32_precision, gpu_properties
 from rtlang_kernels.triton.linear import low_bit_kernel as kernels
@@ -196,9 +197,7 @@ class GpuLowBitLinear:
     def rows(self, indices: Tensor) -> Tensor:
         """See `LinearLayer`. On a GPU, where a check would wait for the device, rows of wrong indices are NaN."""
         if self.device.type == "cpu":
-            for place, index in enumerate(indices.tolist()):
-                if not 0 <= index < self.out_features:
-                    raise IndexError(f"indices[{place}] = {index}: expected 0 to {self.out_features - 1}")
+            check_indices(indices, self.out_features)
         out = torch.empty(len(indices), self.in_features, dtype=self._dtype, device=self.device)
         if len(indices):
             self._look_up(indices.contiguous(), out, _run)
