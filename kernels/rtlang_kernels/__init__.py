@@ -18,13 +18,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rtlang_kernels.contract.attention_plan import AttentionPlan
     from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape, FusedStep
+    from rtlang_kernels.contract.state_plan import StatePlan
     from rtlang_kernels.ops import (
         add_rms_norm,
         apply_penalties,
         apply_token_mask,
         backend_for,
         backend_named,
+        causal_conv,
         copy_pages,
+        gated_recurrence,
         logprobs,
         merge_states,
         paged_attention,
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
         plan_attention,
         rope_append,
         sample,
+        selective_scan,
         silu_and_mul,
         write_kv,
     )
@@ -42,12 +46,15 @@ __all__ = [
     "FusedLayer",
     "FusedShape",
     "FusedStep",
+    "StatePlan",
     "add_rms_norm",
     "apply_penalties",
     "apply_token_mask",
     "backend_for",
     "backend_named",
+    "causal_conv",
     "copy_pages",
+    "gated_recurrence",
     "logprobs",
     "merge_states",
     "paged_attention",
@@ -55,6 +62,7 @@ __all__ = [
     "plan_attention",
     "rope_append",
     "sample",
+    "selective_scan",
     "silu_and_mul",
     "start_background_compile",
     "write_kv",
@@ -65,6 +73,7 @@ _MODULES = {
     "FusedLayer": "rtlang_kernels.contract.fused_step",
     "FusedShape": "rtlang_kernels.contract.fused_step",
     "FusedStep": "rtlang_kernels.contract.fused_step",
+    "StatePlan": "rtlang_kernels.contract.state_plan",
     "start_background_compile": "rtlang_kernels.precompile",
 }
 

@@ -22,10 +22,12 @@ from rtlang_kernels.contract.attention_plan import AttentionPlan
 from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape, FusedStep, LinearLayer
 from rtlang_kernels.contract.low_bit import LowBitWeight
 from rtlang_kernels.contract.sampler_settings import SamplerSettings
+from rtlang_kernels.contract.state_plan import StatePlan
 from rtlang_kernels.reference import attention as reference_attention
 from rtlang_kernels.reference import kv_cache as reference_kv_cache
 from rtlang_kernels.reference import layer_ops as reference_layers
 from rtlang_kernels.reference import low_bit as reference_low_bit
+from rtlang_kernels.reference import recurrence as reference_recurrence
 from rtlang_kernels.reference import sampling as reference_sampling
 
 
@@ -63,6 +65,11 @@ class Backend:
     joined_linear: Callable[[Sequence[LinearLayer]], LinearLayer | None] | None = None
     tune: Callable[[Sequence[LinearLayer]], None] | None = None
     fused_step: Callable[[FusedShape, Sequence[FusedLayer], Tensor], FusedStep | None] | None = None
+    causal_conv: Callable[[Tensor, Tensor, Tensor | None, Tensor, StatePlan, str | None], Tensor] = (
+        reference_recurrence.causal_conv
+    )
+    gated_recurrence: Callable[..., Tensor] = reference_recurrence.gated_recurrence
+    selective_scan: Callable[..., Tensor] = reference_recurrence.selective_scan
 
 
 REFERENCE = Backend(

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from rtlang_kernels.contract.attention_plan import AttentionPlan, checked_plan
 from rtlang_kernels.contract.sampler_settings import checked_bitmask, checked_settings
+from rtlang_kernels.contract.state_plan import StatePlan
 from rtlang_kernels.dispatch import BACKENDS as BACKENDS
 from rtlang_kernels.dispatch import backend_for as backend_for
 from rtlang_kernels.dispatch import backend_named as backend_named
@@ -190,7 +191,7 @@ def write_kv(k: Tensor, v: Tensor, k_pool: Tensor, v_pool: Tensor, slot_mapping:
         k: [num_tokens, num_kv_heads, head_dim].  v: [num_tokens, num_kv_heads, v_head_dim].
         k_pool, v_pool: written in place at `slot_mapping`; float8_e4m3fn pools saturate at 448, int8 pools have a scale for
             each head of a token (`contract.kv_lines`).
-        slot_mapping: int64 [num_tokens], no slot twice.
+        slot_mapping: int64 [num_tokens], no slot twice; nothing is written for a negative one.
     """
     backend_for(k.device, k.dtype).write_kv(k, v, k_pool, v_pool, slot_mapping)
 
@@ -242,7 +243,7 @@ def rope_append(
             v_head_dim. Each token's heads are contiguous; tokens may be strided (a fused projection).
         cos, sin: float32 [max_positions, half], half <= head_dim / 2.
         positions: int64 [num_tokens], rows of cos and sin.
-        slot_mapping: int64 [num_tokens], no slot twice.
+        slot_mapping: int64 [num_tokens], no slot twice; nothing is written for a negative one.
         q_norm, k_norm: [head_dim] weights of a per-head RMS norm before the rotation, or None.
     """
     backend_for(q.device, q.dtype).rope_append(
@@ -264,6 +265,87 @@ def add_rms_norm(x: Tensor, residual: Tensor | None, weight: Tensor, eps: float)
 def silu_and_mul(gate_up: Tensor) -> Tensor:
     """silu(gate) * up of a fused projection [num_tokens, 2 * size], gate first: [num_tokens, size]."""
     return backend_for(gate_up.device, gate_up.dtype).silu_and_mul(gate_up)
+
+
+def causal_conv(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    states: Tensor,
+    plan: StatePlan,
+    *,
+    activation: str | None = None,
+) -> Tensor:
+    """Convolve each channel with the last `width` inputs of its own sequence: [num_tokens, num_channels] in the dtype of x.
+
+    A token's bits do not depend on how its sequence is divided into rows and steps. The same holds for the two functions below.
+
+    Args:
+        x: [num_tokens, num_channels] of the rows of `plan`, any strides.
+        weight: [num_channels, width], the weight of the newest input last. bias: [num_channels] or None.
+        states: [num_slots, num_channels, width - 1], the inputs before the next token, oldest first; marked slots are written.
+        activation: "silu" ("swish" is the same), or None.
+    Raises:
+        ValueError: an unknown activation.
+    """
+    if activation not in (None, "silu", "swish"):
+        raise ValueError(f"activation = {activation!r}: expected None, 'silu' or 'swish'")
+    return backend_for(x.device, x.dtype).causal_conv(x, weight, bias, states, plan, activation)
+
+
+def gated_recurrence(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    log_decay: Tensor,
+    beta: Tensor | None,
+    states: Tensor,
+    plan: StatePlan,
+    *,
+    scale: float = 1.0,
+    is_delta: bool = False,
+    norm_eps: float | None = None,
+) -> Tensor:
+    """Linear attention with a decaying matrix per head: [num_tokens, num_v_heads, v_dim] in the dtype of v.
+
+    For each token, in float32:  S = exp(log_decay) * S;  u = beta * (v - S^T k) with `is_delta`, else beta * v;  S = S + k u^T;
+    o = scale * S^T q.  This is the gated delta rule (one decay per head), Kimi's delta attention (one per key dimension), and without
+    `is_delta` Mamba-2 (q = C, k = B, v = dt * x, log_decay = dt * A) and lightning attention.
+
+    Args:
+        q, k: [num_tokens, num_k_heads, k_dim]; v: [num_tokens, num_v_heads, v_dim]. Head h of v belongs to head
+            h // (num_v_heads / num_k_heads) of q and k. A head's values are contiguous; heads and tokens may be strided.
+        log_decay: float32 [num_tokens, num_v_heads] or [num_tokens, num_v_heads, k_dim], at most 0.
+        beta: [num_tokens, num_v_heads], or None for 1.
+        states: float32 [num_slots, num_v_heads, k_dim, v_dim], contiguous within a slot; marked slots are written.
+        norm_eps: if given, q and k are first divided by sqrt(their sum of squares + norm_eps).
+    Source: Yang et al. 2025 (Gated DeltaNet), Dao and Gu 2024 (Mamba-2), Kimi Team 2025 (Kimi Linear).
+    """
+    backend = backend_for(v.device, v.dtype)
+    return backend.gated_recurrence(q, k, v, log_decay, beta, states, plan, scale, is_delta, norm_eps)
+
+
+def selective_scan(
+    x: Tensor,
+    delta: Tensor,
+    a: Tensor,
+    b: Tensor,
+    c: Tensor,
+    d: Tensor | None,
+    states: Tensor,
+    plan: StatePlan,
+) -> Tensor:
+    """The scan of Mamba: [num_tokens, num_channels] in the dtype of x.
+
+    For each token, in float32:  S = exp(delta * a) * S + (delta * x) b^T;  y = S c + d * x.
+
+    Args:
+        x: [num_tokens, num_channels]. delta: the same shape, positive (after softplus).
+        a: float32 [num_channels, state_size], negative. b, c: [num_tokens, state_size]. d: [num_channels] or None.
+        states: float32 [num_slots, num_channels, state_size]; marked slots are written.
+    Source: Gu and Dao 2023 (Mamba).
+    """
+    return backend_for(x.device, x.dtype).selective_scan(x, delta, a, b, c, d, states, plan)
 
 
 def sample(

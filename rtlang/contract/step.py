@@ -38,6 +38,21 @@ class LogitFilters:
     truncates: bool = False
 
 
+class RowStates(NamedTuple):
+    """Where a row's recurrent state comes from and where it is kept, in the state slots of the runner.
+
+    No slot that a step writes is the source of another row of that step, and none is written twice.
+
+    Attributes:
+        source: slot of the state before the row's first token; None where that is the start of a sequence.
+        marks: (number of tokens of the row, slot), ascending: after so many tokens, the state is written to the slot. The last mark lies
+            before the row's drafts.
+    """
+
+    source: int | None
+    marks: tuple[tuple[int, int], ...]
+
+
 class Row(NamedTuple):
     """One request's row in a step.
 
@@ -62,6 +77,9 @@ class Row(NamedTuple):
         num_draft_tokens: tokens at the end of `token_ids` that are only expected to follow. A row with scores has none.
         filters: of the sampled tokens; None for a row with none.
         max_surprise: the limit that Mirostat has learned, in bits; a row with it has no drafts, whose surprise it would depend on.
+        states: of a model with recurrent layers; None for others.
+        num_replayed_tokens: leading tokens whose K and V are in the pages already. They are computed again for their states and outputs,
+            and their K and V are not written.
     """
 
     request_id: int
@@ -86,6 +104,8 @@ class Row(NamedTuple):
     draft_bans: tuple[tuple[int, ...], ...] = ()
     filters: LogitFilters | None = None
     max_surprise: float = 0.0
+    states: RowStates | None = None
+    num_replayed_tokens: int = 0
 
     @property
     def num_sampled(self) -> int:

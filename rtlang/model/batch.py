@@ -5,6 +5,7 @@ The tokens of all rows are concatenated without padding. Arrays used for plannin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rtlang.contract.step import Row, Step
+from rtlang_kernels.contract.state_plan import NO_SLOT, StatePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,7 @@ class Batch:
     """All arrays of one forward pass, for T tokens, B rows, P pages in the longest row and N rows of logits.
 
     Attributes:
-        input_ids, positions, slot_mapping: int64 [T]; slot = page_id * page_size + offset.
+        input_ids, positions, slot_mapping: int64 [T]; slot = page_id * page_size + offset, -1 for a replayed token.
         cu_seqlens_q: int32 [B + 1], start of each row's tokens.
         seq_lens: int32 [B], length of each sequence including this step's tokens.
         page_table: int32 [B, P], padded with 0.
@@ -29,6 +31,7 @@ class Batch:
         sampling_rows: the row of each token that is sampled, in order; the first len(sampling_rows) logits belong to them.
         scoring_rows: rows with scores, in order; len(score_token_ids) logits each follow.
         page_size: tokens per page.
+        states: the states of the rows; None if no row has any.
     """
 
     input_ids: Tensor
@@ -42,6 +45,7 @@ class Batch:
     sampling_rows: tuple[int, ...]
     scoring_rows: tuple[int, ...]
     page_size: int
+    states: StatePlan | None = None
 
     @property
     def num_tokens(self) -> int:
@@ -87,6 +91,10 @@ class Batch:
             positions = np.arange(num_tokens, dtype=np.int32) + np.repeat(computed - cu_seqlens_q[:-1], lengths)
             input_ids = np.concatenate([np.asarray(row.token_ids, dtype=np.int64) for row in rows])
         pages = page_table[row_of_token, positions // page_size].astype(np.int64)
+        slots = pages * page_size + positions % page_size
+        if any(row.num_replayed_tokens for row in rows):
+            replayed = np.array([row.num_replayed_tokens for row in rows])
+            slots[np.arange(num_tokens) - np.repeat(cu_seqlens_q[:-1], lengths) < np.repeat(replayed, lengths)] = -1
         sampling = tuple(index for index, row in enumerate(rows) for _ in range(row.num_sampled))
         scoring = tuple(index for index, row in enumerate(rows) if len(row.score_token_ids))
         last = cu_seqlens_q[1:][list(sampling)] - 1
@@ -96,7 +104,7 @@ class Batch:
         return cls(
             input_ids=torch.from_numpy(input_ids),
             positions=torch.from_numpy(positions.astype(np.int64)),
-            slot_mapping=torch.from_numpy(pages * page_size + positions % page_size),
+            slot_mapping=torch.from_numpy(slots),
             cu_seqlens_q=cu_seqlens_q,
             seq_lens=seq_lens,
             page_table=page_table,
@@ -105,6 +113,7 @@ class Batch:
             sampling_rows=sampling,
             scoring_rows=scoring,
             page_size=page_size,
+            states=_state_plan(rows, cu_seqlens_q),
         )
 
 
@@ -116,7 +125,17 @@ def moved(batch: Batch, device: torch.device) -> Batch:
         positions=batch.positions.to(device),
         slot_mapping=batch.slot_mapping.to(device),
         logit_indices=batch.logit_indices.to(device),
+        states=None if batch.states is None else batch.states.moved(device),
     )
+
+
+def _state_plan(rows: Sequence[Row], cu_seqlens_q: NDArray[np.int32]) -> StatePlan | None:
+    """The states of a step: of all rows, or of none."""
+    if rows[0].states is None:
+        return None
+    states = [row.states for row in rows if row.states is not None]
+    sources = [NO_SLOT if each.source is None else each.source for each in states]
+    return StatePlan.of(cu_seqlens_q, sources, [each.marks for each in states])
 
 
 def _check_row(row: Row, num_tokens: int, capacity: int) -> None:

@@ -12,6 +12,9 @@ from rtlang_kernels.contract.kv_lines import LARGEST, SCALE_BYTES, scale_offset
 
 def write_kv(k: Tensor, v: Tensor, k_pool: Tensor, v_pool: Tensor, slot_mapping: Tensor) -> None:
     """See `ops.write_kv`."""
+    is_written = slot_mapping >= 0
+    if not bool(is_written.all()):
+        k, v, slot_mapping = k[is_written], v[is_written], slot_mapping[is_written]
     for heads, pool in ((k, k_pool), (v, v_pool)):
         if pool.dtype != torch.int8:
             pool.index_copy_(0, slot_mapping, heads.to(pool.dtype))

@@ -1,0 +1,87 @@
+"""The memory of recurrent states, and the states of one step.
+
+A recurrent layer keeps, for each sequence, tensors of a fixed shape: the last inputs of a short convolution, a matrix in float32, or both.
+One *state slot* holds them for all layers. Slots are numbers to the engine, which decides whose state each one is (`rtlang.cache.states`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rtlang_kernels.contract.state_plan import StatePlan
+
+
+@dataclass(frozen=True, slots=True)
+class StateShape:
+    """One tensor of a state: of which layer, its name there, its shape for one sequence, and its dtype."""
+
+    layer: int
+    name: str
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes for one sequence."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def state_bytes(shapes: Sequence[StateShape]) -> int:
+    """Bytes of the state of one sequence in all layers; 0 for a model without recurrent layers."""
+    return sum(shape.num_bytes for shape in shapes)
+
+
+class StateMemory:
+    """`num_slots` states on one device. Owned by the model runner; kernels write into its tensors."""
+
+    def __init__(self, shapes: Sequence[StateShape], num_slots: int, device: torch.device | str = "cpu") -> None:
+        """Allocate zeros."""
+        self.shapes, self.num_slots = tuple(shapes), num_slots
+        self._tensors = {
+            (each.layer, each.name): torch.zeros((num_slots, *each.shape), dtype=each.dtype, device=device)
+            for each in self.shapes
+        }
+
+    def of(self, layer: int, name: str) -> Tensor:
+        """One tensor of all states: [num_slots, *shape]."""
+        return self._tensors[layer, name]
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of one state."""
+        return state_bytes(self.shapes)
+
+    @property
+    def state_format(self) -> str:
+        """Determines how the bytes of a state are laid out."""
+        return ", ".join(f"{each.layer}.{each.name} {each.dtype} {list(each.shape)}" for each in self.shapes)
+
+    def read_state(self, slot: int, out: NDArray[np.uint8]) -> None:
+        """Copy the state of a slot on the host into `out`, uint8 [state_bytes]."""
+        start = 0
+        for shape, tensor in zip(self.shapes, self._tensors.values(), strict=True):
+            out[start : start + shape.num_bytes] = tensor[slot].reshape(-1).view(torch.uint8).numpy()
+            start += shape.num_bytes
+
+    def write_state(self, slot: int, content: NDArray[np.uint8]) -> None:
+        """Copy what `read_state` gave into a slot on the host."""
+        start = 0
+        for shape, tensor in zip(self.shapes, self._tensors.values(), strict=True):
+            part = torch.from_numpy(content[start : start + shape.num_bytes].copy())
+            tensor[slot].copy_(part.view(shape.dtype).view(shape.shape))
+            start += shape.num_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StepStates:
+    """The states of one step: the memory, and which of its slots the rows read and write."""
+
+    memory: StateMemory
+    plan: StatePlan
