@@ -33,7 +33,9 @@ LEVELS: dict[str, list[str]] = {
     "rtlang.cache": [
         "node pages system_memory",
         "eviction pool scope tiers",
-        "continuation outline page_digests radix",
+        "continuation outline page_digests states",
+        "node_states",
+        "radix",
         "retention",
         "prefix_cache",
     ],

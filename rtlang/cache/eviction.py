@@ -15,12 +15,24 @@ import heapq
 import math
 from collections.abc import Callable
 from itertools import count
+from typing import Any, Generic, Protocol, TypeVar
 
 from rtlang.cache.node import RadixNode
 
 Key = tuple[float, float]
 Order = Callable[[RadixNode, int], Key]
 """The key of a node, in a pool of so many pages."""
+
+
+class Evictable(Protocol):
+    """An entry of an `EvictionQueue`: a node, or a checkpoint of `states.py`."""
+
+    last_access: int
+    is_attached: bool
+    queue_entry: tuple[Key, int, Any] | None
+
+
+E = TypeVar("E", bound=Evictable)
 
 _BRANCH_SHARE = 0.3
 """A doubling of the continuations of a node counts like a use that is so many uses per page of the pool more recent."""
@@ -48,8 +60,8 @@ def valuable(node: RadixNode, num_pages: int) -> Key:
 ORDERS: dict[str, Order] = {"recent": recent, "frequent": frequent, "valuable": valuable}
 
 
-class EvictionQueue:
-    """A heap of nodes by their keys. Owned by one `RadixTree`.
+class EvictionQueue(Generic[E]):
+    """A heap of nodes by their keys. Owned by one `RadixTree`; or of checkpoints, owned by one `StatePool`.
 
     Using a node does not touch the heap: when an entry is popped whose node has been used since, it is reinserted. A node whose key was
     lowered must be pushed again; its older entry is skipped. The tree decides whether a popped node may be evicted.
@@ -59,25 +71,25 @@ class EvictionQueue:
         num_pages: of the pool.
     """
 
-    def __init__(self, order: Order = recent, num_pages: int = 0) -> None:
+    def __init__(self, order: Callable[[E, int], Key], num_pages: int = 0) -> None:
         self._order, self._num_pages = order, num_pages
-        self._entries: list[tuple[Key, int, RadixNode]] = []  # key when queued, serial, node
+        self._entries: list[tuple[Key, int, E]] = []  # key when queued, serial, node
         self._serial = count()
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def _key(self, node: RadixNode) -> Key:
+    def _key(self, node: E) -> Key:
         return self._order(node, self._num_pages) if node.last_access else _DEMOTED
 
-    def push(self, node: RadixNode) -> None:
+    def push(self, node: E) -> None:
         """Add a node unless it is already queued with its key or a smaller one. O(log n)."""
         key = self._key(node)
         if node.queue_entry is None or key < node.queue_entry[0]:
             node.queue_entry = (key, next(self._serial), node)
             heapq.heappush(self._entries, node.queue_entry)
 
-    def pop(self) -> RadixNode | None:
+    def pop(self) -> E | None:
         """Remove and return the node to evict next; None if the queue is empty. O(log n), amortized over uses."""
         while self._entries:
             entry = heapq.heappop(self._entries)

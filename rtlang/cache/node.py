@@ -37,6 +37,8 @@ class RadixNode:
         is_attached: False once no match can reach the node, because it was dropped or was cut off after a failed step.
         digests: of its first pages, as far as they were needed; see `tiers/digest.py`.
         num_offloaded_pages: number of pages, from the start, that were handed to the tiers below.
+        states: the slots of its checkpoints, by the number of its tokens, from 1 on, that they are the states after.
+        page_states: for the checkpoints of its children that lie inside their first pages, the child by the tokens up to there.
     """
 
     __slots__ = (
@@ -55,8 +57,10 @@ class RadixNode:
         "num_pending_pages",
         "num_uses",
         "page_ids",
+        "page_states",
         "parent",
         "queue_entry",
+        "states",
     )
 
     def __init__(self, key: array[int], page_ids: list[int], parent: RadixNode | None) -> None:
@@ -72,6 +76,8 @@ class RadixNode:
         self.num_uses = 0
         self.is_cut = False
         self.branches: tuple[int, ...] = ()
+        self.states: dict[int, int] = {}
+        self.page_states: dict[bytes, RadixNode] = {}
         self.depth: int = 0 if parent is None else parent.depth + len(parent.page_ids)
 
     def path(self, top: RadixNode | None = None) -> Iterator[RadixNode]:
@@ -113,6 +119,17 @@ class RadixNode:
         """Remove a child."""
         del self.children[first_page]
         del self.child_keys[bisect_left(self.child_keys, first_page)]
+
+    def child_beginning(self, data: bytes, *, other_than: RadixNode | None = None) -> RadixNode | None:
+        """A child whose first page is written and begins with `data`, among the first `MAX_TAIL_PROBES` of them."""
+        start = bisect_left(self.child_keys, data)
+        for key in self.child_keys[start : start + MAX_TAIL_PROBES]:
+            if not key.startswith(data):
+                break
+            child = self.children[key]
+            if child is not other_than and child.has_written_start:
+                return child
+        return None
 
     def closest_child(self, query: bytes) -> tuple[RadixNode, int] | None:
         """The child with a written first page that shares the most leading tokens with `query`, and the number of these tokens.

@@ -37,6 +37,7 @@ class OutlineNode:
         num_children: all its children, those that the outline leaves out included.
         last_access: logical time of the last use; the tree evicts the lowest first.
         namespace: the number of the namespace to which its last token belongs: the upper half of the number that the tree holds.
+        states: its tokens, from 1 on, after which there are checkpoints, ascending.
     """
 
     node_id: int
@@ -49,6 +50,7 @@ class OutlineNode:
     num_children: int
     last_access: int
     namespace: int = 0
+    states: tuple[int, ...] = ()
 
 
 def outline(root: RadixNode, ends: Iterable[RadixNode], page_size: int, max_nodes: int) -> list[OutlineNode]:
@@ -111,7 +113,7 @@ def outline_of_namespace(root: RadixNode, number: int, page_size: int, max_nodes
             entry = _entry(child, parent_id, page_size)
             if not is_own:
                 entry.num_users = entry.last_access = entry.num_children = 0
-                entry.is_held = False
+                entry.is_held, entry.states = False, ()
             found.append(entry)
             if child.children:
                 queue.append((child, entry.node_id))
@@ -140,4 +142,5 @@ def _entry(node: RadixNode, parent_id: int, page_size: int) -> OutlineNode:
         len(node.children),
         node.last_access,
         unpacked(key[-1])[0],
+        tuple(sorted(node.states)),
     )

@@ -10,6 +10,9 @@ The calls for one request: `match`, immediately `lock`, `allocate`; then `extend
 
 What a program will continue later can be put under a `hold`, and what nothing continues can be `demote`d: the first is evicted last, the
 second first.
+
+A sequence of a model with recurrent layers goes on from a state only. With `num_states`, the tree has checkpoints (`states.py`), and a
+match is the pages up to H and the deepest checkpoint C: tokens C to H are computed again, though their K and V are stored.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from rtlang.cache.pages import PageAllocator, PageOwner
 from rtlang.cache.radix import RadixTree
 from rtlang.cache.retention import Hold, Retention
 from rtlang.cache.scope import PUBLIC, CacheScope
+from rtlang.cache.states import StatePool
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,9 @@ class PrefixMatch:
         node: the node to lock, and to pass to `extend`.
         tail_page_id: a page whose first num_tail_tokens tokens continue the sequence, to be copied into one of the caller's pages in
             the step being built (copies come first in a step, so the source may be evicted after the match); None if there is none.
-        num_tail_tokens: 0 if tail_page_id is None.
+        num_tail_tokens: 0 if tail_page_id is None. With states there is a tail only if the checkpoint lies inside it, at its end.
+        state_slot: the slot of the deepest checkpoint, to be locked before the next `StatePool.allocate`; None if there is none.
+        num_state_tokens: number of tokens that it is the state after; 0 if state_slot is None.
     """
 
     num_tokens: int
@@ -46,6 +52,8 @@ class PrefixMatch:
     node: RadixNode
     tail_page_id: int | None
     num_tail_tokens: int
+    state_slot: int | None = None
+    num_state_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +70,20 @@ class Lookup:
     """The stored part of a sequence.
 
     Attributes:
-        num_cached: number of tokens that `match` would find without a limit, including the tail.
+        num_cached: number of tokens that need not be computed, if `match` had no limit: with states those up to the deepest checkpoint,
+            else all that are stored, including the tail.
         position: length of the longest stored prefix, pages that are yet to be written included.
         next_keys: the first tokens that are stored behind it, as numbers of the tree (see scope.py), of any namespace. Of several
             continuations it is the one that agrees longest, else the one used last.
+        num_in_pages: number of tokens in whole stored pages.
+        state_positions: the positions of the checkpoints in these pages, ascending, and of a deeper one if num_cached is its position.
     """
 
     num_cached: int
     position: int
     next_keys: tuple[int, ...]
+    num_in_pages: int = 0
+    state_positions: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -79,7 +92,7 @@ class CacheStats:
 
     Attributes:
         num_queried_tokens: tokens looked up by `match`, up to its limit.
-        num_hit_tokens: number of these tokens that matched, including tails.
+        num_hit_tokens: number of these tokens that matched, including tails; with states those up to the deepest checkpoint.
         num_evicted_pages: cached pages evicted to make room.
     """
 
@@ -102,6 +115,7 @@ class PrefixCache:
         namespace_of: Callable[[int], str] = str,
         root_digest: bytes = b"",
         tracks_new_pages: bool = False,
+        num_states: int = 0,
     ) -> None:
         """Create an empty cache.
 
@@ -113,11 +127,13 @@ class PrefixCache:
             namespace_of: the name of a namespace by its number.
             root_digest: the digest before the first page; see `tiers/digest.py`.
             tracks_new_pages: whether `take_new_pages` returns pages.
+            num_states: slots for the states of recurrent layers; 0 for a model without them.
         """
         self.page_size, self.sharing = page_size, sharing
         self.stats = CacheStats()
         self._pages = PageAllocator(num_pages)
-        self._tree = RadixTree(page_size, ORDERS[eviction], num_pages)
+        self.states = StatePool(num_states) if num_states else None
+        self._tree = RadixTree(page_size, ORDERS[eviction], num_pages, self.states)
         self.retention = Retention(self._tree, int(num_pages * retention_share))
         self.digests = PageDigests(root_digest, page_size, namespace_of)
         self.evictions = EvictionHistory()
@@ -182,12 +198,14 @@ class PrefixCache:
     def match(self, token_ids: Sequence[int], limit: int, scope: CacheScope = PUBLIC) -> PrefixMatch:
         """Find the longest stored prefix of `token_ids`, of at most `limit` tokens including the tail, and mark it as used.
 
-        Whole pages may be pending, since a row may read what the same step writes; a tail page never is.
+        Whole pages may be pending, since a row may read what the same step writes; a tail page and a checkpoint never are.
         """
         limit = max(0, min(limit, len(token_ids)))
         self.stats.num_queried_tokens += limit
         if not self.sharing:
             return PrefixMatch(0, [], self._tree.root, None, 0)
+        if self.states is not None:
+            return self._match_state(scope.pack(token_ids), limit)
         node, tail_page_id, num_tail_tokens = self._tree.find(scope.pack(token_ids), limit * TOKEN_BYTES)
         page_ids = self._tree.page_ids(node)
         num_tokens = len(page_ids) * self.page_size
@@ -195,10 +213,18 @@ class PrefixCache:
         return PrefixMatch(num_tokens, page_ids, node, tail_page_id, num_tail_tokens)
 
     def peek(self, token_ids: Sequence[int], scope: CacheScope = PUBLIC) -> int:
-        """Number of tokens that `match` would find without a limit, including the tail. Changes nothing, not even recency."""
+        """Number of tokens that `match` would find without a limit, including the tail; with states those up to the deepest checkpoint.
+
+        Changes nothing, not even recency.
+        """
         if not self.sharing:
             return 0
-        return self._tree.peek(scope.pack(token_ids), len(token_ids) * TOKEN_BYTES)
+        data = scope.pack(token_ids)
+        return self._tree.peek(data, len(data)) if self.states is None else self._peek_state(data)[1]
+
+    def num_in_pages(self, token_ids: Sequence[int], scope: CacheScope = PUBLIC) -> int:
+        """Number of tokens at the start of a sequence that are in whole stored pages, whether there are states or not. Changes nothing."""
+        return self._tree.num_in_pages(scope.pack(token_ids)) if self.sharing else 0
 
     def continuation(
         self, node: RadixNode, token_ids: Sequence[int], limit: int, scope: CacheScope = PUBLIC, start: int = 0
@@ -223,7 +249,11 @@ class PrefixCache:
         if not self.sharing:
             return Lookup(0, 0, ())
         position, found = self._tree.stored_next(packed, len(packed), num_next, is_shown)
-        return Lookup(self._tree.peek(packed, len(packed)), position, tuple(found))
+        if self.states is None:
+            num_in_pages = self._tree.num_in_pages(packed)
+            return Lookup(self._tree.peek(packed, len(packed)), position, tuple(found), num_in_pages)
+        num_in_pages, num_cached, positions = self._peek_state(packed)
+        return Lookup(num_cached, position, tuple(found), num_in_pages, positions)
 
     def lock_prefix(self, token_ids: Sequence[int], limit: int, scope: CacheScope = PUBLIC) -> tuple[RadixNode, int]:
         """Lock the longest stored prefix of whole pages, of at most `limit` tokens, for a fetch of the pages behind it.
@@ -363,6 +393,7 @@ class PrefixCache:
         page_ids: Sequence[int],
         scope: CacheScope = PUBLIC,
         start: int = 0,
+        state: tuple[int, int] | None = None,
     ) -> None:
         """End a request: keep what it computed for others, free its other pages, and release its lock on `node`.
 
@@ -371,11 +402,13 @@ class PrefixCache:
             token_ids: the computed tokens that follow `node`; the last page may be partly filled.
             page_ids: the caller's private pages that hold these tokens, in order; additional pages are freed.
             scope, start: of the whole sequence, and the position of these tokens in it.
+            state: a position in the sequence, at most at the end of these tokens, and the private slot that holds the state after so many
+                tokens; it becomes a checkpoint or is freed. At position 0 it is freed.
         """
         num_whole, num_rest = divmod(len(token_ids), self.page_size)
         assert num_whole + (num_rest > 0) <= len(page_ids), f"{len(token_ids)} tokens in {len(page_ids)} pages"
         if not self.sharing or not node.is_attached:
-            self.abandon(node, page_ids)
+            self.abandon(node, page_ids, None if state is None else state[1])
             return
         data = scope.pack(token_ids, start)
         cut = num_whole * self.page_size * TOKEN_BYTES
@@ -398,21 +431,46 @@ class PrefixCache:
                 num_kept += 1
         self._pages.free([*page_ids[: len(found)], *page_ids[num_kept:]])
         self._free_tree_pages(freed)
+        if state is not None:
+            position, slot = state
+            assert position <= start + len(token_ids), f"a state at {position} of {start + len(token_ids)} tokens"
+            owner: RadixNode | None = deepest
+            if position > start + num_whole * self.page_size:
+                owner = deepest.child_beginning(data[cut : (position - start) * TOKEN_BYTES])
+            self._keep_state(owner, position, slot)
         self.unlock(node)
 
-    def abandon(self, node: RadixNode, page_ids: Sequence[int]) -> None:
-        """End a request whose results cannot be trusted: free its private pages and release its lock on `node`."""
+    def abandon(self, node: RadixNode, page_ids: Sequence[int], state_slot: int | None = None) -> None:
+        """End a request whose results cannot be trusted: free its private pages and slot, and release its lock on `node`."""
         self._pages.free(page_ids)
         self.unlock(node)
+        if state_slot is not None:
+            assert self.states is not None
+            self.states.free(state_slot)
+
+    def keep_state(self, node: RadixNode, position: int, slot: int) -> bool:
+        """Make a private slot a checkpoint, so that later sequences can go on from it.
+
+        Call it after the step that wrote the slot; until it is committed, no match returns a checkpoint in a page that it writes.
+
+        Args:
+            node: the caller holds a lock on it. If it was cut off after a failed step, the slot is freed.
+            position: the slot holds the state after so many tokens of the sequence; at most at the end of `node`.
+        Returns:
+            Whether the slot became a checkpoint. If there is one at this position already, that counts as used, and the slot is freed.
+        """
+        return self._keep_state(node, position, slot)
 
     def clear(self) -> None:
-        """Drop all pages in the tree that no request locks and no step is about to write; revokes all holds."""
+        """Drop all pages in the tree that no request locks and no step is about to write, and unlocked checkpoints; revokes all holds."""
         self.retention.revoke_all()
-        self._free_tree_pages(self._tree.evict(self.num_pages))
+        self.clear_unheld()
 
     def clear_unheld(self) -> None:
-        """Drop all pages in the tree that no request locks, no hold keeps and no step is about to write."""
+        """Drop all pages in the tree that no request locks, no hold keeps and no step is about to write, and such checkpoints."""
         self._free_tree_pages(self._tree.evict(self.num_pages))
+        if self.states is not None:
+            self.states.drop_all(spares_held=True)
 
     @property
     def free_runs(self) -> list[tuple[int, int]]:
@@ -429,6 +487,44 @@ class PrefixCache:
         assert 0 <= self._tree.num_evictable_pages <= self.num_cached
         for node in self._tree.nodes():
             assert all(self._pages.owner(page_id) is PageOwner.TREE for page_id in node.page_ids)
+
+    def _match_state(self, data: bytes, limit: int) -> PrefixMatch:
+        states = self._tree.states
+        node, found = self._tree.find_state(data, limit * TOKEN_BYTES)
+        page_ids = self._tree.page_ids(node)
+        num_tokens = len(page_ids) * self.page_size
+        stats = states.pool.stats
+        if found is None:
+            stats.num_misses += num_tokens > 0
+            stats.num_replayed_tokens += num_tokens
+            return PrefixMatch(num_tokens, page_ids, node, None, 0)
+        states.pool.touch(found)
+        position = states.position(found)
+        stats.num_hits += 1
+        stats.num_replayed_tokens += max(0, num_tokens - position)
+        self.stats.num_hit_tokens += position
+        num_tail = max(0, position - num_tokens)
+        tail_page_id = found.node.page_ids[0] if num_tail else None
+        return PrefixMatch(num_tokens, page_ids, node, tail_page_id, num_tail, found.slot, position)
+
+    def _peek_state(self, data: bytes) -> tuple[int, int, tuple[int, ...]]:
+        """The tokens in whole pages, the position of the deepest checkpoint, and those of all checkpoints."""
+        states = self._tree.states
+        num_in_pages, found, positions = self._tree.peek_state(data, len(data))
+        num_cached = 0 if found is None else states.position(found)
+        if num_cached > num_in_pages:
+            positions.append(num_cached)
+        return num_in_pages, num_cached, tuple(positions)
+
+    def _keep_state(self, node: RadixNode | None, position: int, slot: int) -> bool:
+        assert self.states is not None
+        if not self.sharing or node is None or not node.is_attached or position == 0:
+            self.states.free(slot)
+            return False
+        checkpoint = self._tree.states.keep(node, position, slot)
+        if checkpoint is not None:
+            self.retention.note_state(checkpoint)
+        return checkpoint is not None
 
     def _note_eviction(self, node: RadixNode, num_kept: int) -> None:
         if len(node.key) >= self.page_size:  # else a partial leaf, which has no digest

@@ -25,6 +25,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from rtlang.cache.eviction import EvictionQueue, Order, recent
 from rtlang.cache.node import MAX_TAIL_PROBES, TOKEN_BYTES, RadixNode, common_pages, common_tokens
+from rtlang.cache.node_states import NodeStates
+from rtlang.cache.states import Checkpoint, StatePool
 
 __all__ = ["RadixNode", "RadixTree"]
 
@@ -36,9 +38,12 @@ class RadixTree:
         tracks_new_pages: whether `new_pages` is filled.
         new_pages: nodes with written pages behind their `num_offloaded_pages`, oldest first.
         on_evict: called with a node and the number of pages that it keeps, before `evict` takes the others.
+        states: the checkpoints in the nodes.
     """
 
-    def __init__(self, page_size: int, order: Order = recent, num_pages: int = 0) -> None:
+    def __init__(
+        self, page_size: int, order: Order = recent, num_pages: int = 0, states: StatePool | None = None
+    ) -> None:
         """Create an empty tree, whose pages are evicted in an order of `eviction.py`. Raises ValueError if page_size is below 1."""
         if page_size < 1:
             raise ValueError(f"page_size = {page_size}: expected at least 1")
@@ -53,6 +58,7 @@ class RadixTree:
         self.tracks_new_pages = False
         self.new_pages: dict[RadixNode, None] = {}
         self.on_evict: Callable[[RadixNode, int], None] | None = None
+        self.states = NodeStates(states or StatePool(0), page_size)
         self._page_bytes = page_size * TOKEN_BYTES
         self._queue = EvictionQueue(order, num_pages)
         self._clock = 0
@@ -84,21 +90,43 @@ class RadixTree:
         tail = self._tail(node, data, position, limit, child, num_pages)
         if child is not None:
             node = self.split(child, num_pages)
-        self._clock += 1
-        for passed in node.path():
-            passed.last_access = self._clock
-            passed.num_uses += 1
+        self._mark_used(node)
         if tail is None:
             return node, None, 0
-        owner, page_id, num_tokens = tail
-        owner.last_access = self._clock
-        return node, page_id, num_tokens
+        tail[0].last_access = self._clock
+        return node, *tail[1:]
+
+    def find_state(self, data: bytes, limit: int) -> tuple[RadixNode, Checkpoint | None]:
+        """Like `find`, for a sequence that can go on from a checkpoint only.
+
+        Returns:
+            The node at which the match of whole pages ends, and the deepest checkpoint of the sequence, on the path to this node or in the
+            first page of a node below it.
+        """
+        node, position, child, num_pages = self._follow(self.root, data, 0, limit)
+        found = self.states.deepest(node, child, num_pages, self._next_page(data, position, limit))
+        if child is not None:
+            node = self.split(child, num_pages)
+        self._mark_used(node)
+        if found is not None:
+            found.node.last_access = self._clock
+        return node, found
+
+    def peek_state(self, data: bytes, limit: int) -> tuple[int, Checkpoint | None, list[int]]:
+        """The tokens in whole pages and the checkpoint that `find_state` would find, and the positions of all checkpoints there."""
+        node, position, child, num_pages = self._follow(self.root, data, 0, limit)
+        found = self.states.deepest(node, child, num_pages, self._next_page(data, position, limit))
+        return position // TOKEN_BYTES, found, self.states.positions(node, child, num_pages)
 
     def peek(self, data: bytes, limit: int) -> int:
         """Number of tokens that `find` would match, including the tail. Changes nothing."""
         node, position, child, num_pages = self._follow(self.root, data, 0, limit)
         tail = self._tail(node, data, position, limit, child, num_pages)
         return position // TOKEN_BYTES + (0 if tail is None else tail[2])
+
+    def num_in_pages(self, data: bytes) -> int:
+        """Number of tokens of `data` in whole stored pages. Changes nothing."""
+        return self._follow(self.root, data, 0, len(data))[1] // TOKEN_BYTES
 
     def stored_next(
         self,
@@ -115,7 +143,7 @@ class RadixTree:
             is_shown: whether a continuation may be returned that has this token at this position, the first one behind the prefix.
         """
         node, position, child, num_pages = self._follow(self.root, data, 0, limit)
-        query = data[position : min(limit, position + self._page_bytes)]
+        query = self._next_page(data, position, limit)
         start = num_pages * self.page_size
         if child is None:  # the nearest in order agree longest
             start, middle = 0, bisect_left(node.child_keys, query)
@@ -243,6 +271,7 @@ class RadixTree:
             self.pending[upper] = None
         upper.link(self._first_page(node), node)
         self.num_nodes += 1
+        self.states.note_split(upper, node)
         return upper
 
     def lock(self, node: RadixNode, top: RadixNode | None = None) -> None:
@@ -327,6 +356,7 @@ class RadixTree:
             if start < num_pages:
                 self.split(passed, num_pages - start)
             passed.last_access = 0
+            self.states.demote(passed)
             if passed.queue_entry is not None:
                 self._queue.push(passed)
             else:
@@ -374,6 +404,7 @@ class RadixTree:
             freed += node.page_ids[-num_taken:]
             del node.page_ids[-num_taken:], node.key[-num_taken * self.page_size :]
             del node.digests[len(node.page_ids) :]
+            self.states.note_cut(node)
             node.is_cut = True
             node.num_offloaded_pages = min(node.num_offloaded_pages, len(node.page_ids))
             self.num_pages -= num_taken
@@ -412,7 +443,7 @@ class RadixTree:
         self, node: RadixNode, data: bytes, position: int, limit: int, child: RadixNode | None, num_pages: int
     ) -> tuple[RadixNode, int, int] | None:
         """After `_follow`: the written page that matches the most of the next tokens, as (its node, page id, number of tokens)."""
-        query = data[position : min(limit, position + self._page_bytes)]
+        query = self._next_page(data, position, limit)
         if not query:
             return None
         if child is not None:
@@ -423,6 +454,16 @@ class RadixTree:
             return (child, child.page_ids[num_pages], num_tokens) if num_tokens else None
         closest = node.closest_child(query)
         return None if closest is None else (closest[0], closest[0].page_ids[0], closest[1])
+
+    def _mark_used(self, node: RadixNode) -> None:
+        self._clock += 1
+        for passed in node.path():
+            passed.last_access = self._clock
+            passed.num_uses += 1
+
+    def _next_page(self, data: bytes, position: int, limit: int) -> bytes:
+        """The tokens after a position, at most a page."""
+        return data[position : min(limit, position + self._page_bytes)]
 
     def _first_page(self, node: RadixNode) -> bytes:
         """The key under which the parent stores the node."""
@@ -443,6 +484,7 @@ class RadixTree:
         """Drop an unlocked leaf; returns its pages."""
         assert not leaf.children
         assert leaf.lock_count == 0
+        self.states.note_removal(leaf)
         self._unlink(leaf)
         self.num_unlocked_pages -= len(leaf.page_ids)
         if leaf.hold_count:  # a partial leaf whose tokens another page has now
@@ -465,6 +507,7 @@ class RadixTree:
         self._unlink(top)
         freed: list[int] = []
         for node in list(top.subtree()):
+            self.states.drop(node)
             node.children, node.child_keys = {}, []
             node.is_attached = False
             node.num_pending_pages = 0
@@ -525,6 +568,8 @@ class RadixTree:
         assert {node for node in nodes if node.num_pending_pages} == set(self.pending)
         assert self.new_pages.keys() <= set(nodes)
         self._queue.check()
+        self.states.check(self.root)
+        assert not any(node.states or node.page_states for node in self.detached)
 
     def _check_node(self, node: RadixNode) -> None:
         num_tokens, num_pages = len(node.key), len(node.page_ids)

@@ -4,6 +4,8 @@ A hold keeps the pages of a sequence from eviction while no request uses them. I
 available, and whoever needs them revokes holds, those of the programs with the largest rank first. So a hold never blocks a request for
 good. The rank of a program is the time of its arrival, changed by its priority if the policy is `program`.
 
+A hold also keeps the deepest checkpoint on its path, which is evicted only if all others are held or locked.
+
 Invariant: the hold_count of a node is the number of granted holds whose path contains it.
 """
 
@@ -16,6 +18,7 @@ from dataclasses import dataclass
 
 from rtlang.cache.node import RadixNode
 from rtlang.cache.radix import RadixTree
+from rtlang.cache.states import Checkpoint
 
 
 @dataclass(slots=True, eq=False)
@@ -26,6 +29,7 @@ class Hold:
         order: the rank of the program, and a serial number; the largest is revoked first.
         node, leaf: the end of the sequence; see `RadixTree.end_of`.
         num_tokens: tokens of the stored part of the sequence.
+        state: the checkpoint that it keeps; it may have left the tree since.
         is_granted: False once it was released or revoked.
     """
 
@@ -33,6 +37,7 @@ class Hold:
     node: RadixNode
     leaf: RadixNode | None
     num_tokens: int
+    state: Checkpoint | None = None
     is_granted: bool = True
 
     @property
@@ -85,7 +90,20 @@ class Retention:
         self._tree.hold(path)
         insort(self._holds, hold, key=_order)
         self.num_granted += 1
+        self._keep(hold, self._tree.states.deepest_of(path))
         return hold
+
+    def note_state(self, checkpoint: Checkpoint) -> None:
+        """There is a new checkpoint: holds keep it if it is the deepest on their paths."""
+        states = self._tree.states
+        if not checkpoint.node.hold_count:
+            return
+        for hold in self._holds:
+            if hold.node is checkpoint.node or checkpoint.node in set(hold.path):
+                before = hold.state
+                is_deeper = before is None or not before.is_attached
+                if is_deeper or (before is not None and states.position(before) < states.position(checkpoint)):
+                    self._keep(hold, checkpoint)
 
     def release(self, hold: Hold) -> None:
         """End a hold; does nothing if it has ended."""
@@ -93,6 +111,7 @@ class Retention:
             hold.is_granted = False
             self._holds.remove(hold)
             self._tree.release(hold.path)
+            self._keep(hold, None)
 
     def revoke_last(self) -> bool:
         """Revoke the hold of the program with the largest rank; False if there is none."""
@@ -133,6 +152,9 @@ class Retention:
         assert self._tree.num_held_pages <= self.max_pages
         assert all(hold.is_granted for hold in self._holds)
         assert sorted(self._holds, key=_order) == self._holds
+        holders = Counter(hold.state for hold in self._holds if hold.state is not None)
+        assert all(checkpoint.num_holds == count for checkpoint, count in holders.items())
+        assert all(holders[each] == each.num_holds for each in self._tree.states.pool.checkpoints())
 
     def _make_room(self, path: list[RadixNode], rank: float) -> bool:
         """Revoke holds of programs with a larger rank until `path` fits into the share; False, and nothing is revoked, if it cannot."""
@@ -144,6 +166,15 @@ class Retention:
         while self._num_pages_with(path) > self.max_pages:
             self.revoke_last()
         return True
+
+    def _keep(self, hold: Hold, checkpoint: Checkpoint | None) -> None:
+        """Let a hold keep this checkpoint instead of the one that it keeps."""
+        pool = self._tree.states.pool
+        if checkpoint is not None:
+            pool.hold(checkpoint)
+        if hold.state is not None:
+            pool.release(hold.state)
+        hold.state = checkpoint
 
     def _num_pages_with(self, path: list[RadixNode]) -> int:
         return self._tree.num_held_pages + sum(len(node.page_ids) for node in path if not node.hold_count)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from array import array
 
-from rtlang.cache.eviction import ORDERS, EvictionQueue
+from rtlang.cache.eviction import ORDERS, EvictionQueue, recent
 from rtlang.cache.node import MAX_BRANCHES, RadixNode
 
 
@@ -17,7 +17,7 @@ def make_node(last_access: int) -> RadixNode:
 
 def test_nodes_come_out_by_their_last_use_even_if_used_while_queued() -> None:
     generator = random.Random(0)
-    queue = EvictionQueue()
+    queue = EvictionQueue(recent)
     nodes = [make_node(generator.randrange(1000)) for _ in range(200)]
     for node in nodes:
         queue.push(node)
@@ -34,7 +34,7 @@ def test_nodes_come_out_by_their_last_use_even_if_used_while_queued() -> None:
 
 
 def test_detached_nodes_can_be_dropped() -> None:
-    queue = EvictionQueue()
+    queue = EvictionQueue(recent)
     nodes = [make_node(time) for time in range(10)]
     for node in nodes:
         queue.push(node)
@@ -48,7 +48,7 @@ def test_detached_nodes_can_be_dropped() -> None:
 
 def test_a_node_whose_time_was_lowered_comes_out_first_and_once() -> None:
     generator = random.Random(1)
-    queue = EvictionQueue()
+    queue = EvictionQueue(recent)
     nodes = [make_node(generator.randrange(1, 1000)) for _ in range(100)]
     for node in nodes:
         queue.push(node)

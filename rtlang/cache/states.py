@@ -1,0 +1,276 @@
+"""The slots that hold states of recurrent layers, and which of them the radix tree keeps as checkpoints.
+
+A state is all that the recurrent layers hold of one sequence at one position. The model runner owns the memory; here a state is the number
+of its slot. A slot is free, private to a request, or a *checkpoint*: the state after the tokens on a path of the radix tree. Checkpoints
+are evicted when slots are needed, and their pages may stay; a checkpoint whose pages are evicted goes with them (`node_states.py`).
+
+A slot that a step reads is locked. A locked checkpoint is not evicted. If its pages leave the tree nevertheless, its slot is *dropped*: no
+match returns it, and it is free after its last unlock.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from rtlang.cache.eviction import EvictionQueue, Key
+from rtlang.cache.node import RadixNode
+
+
+class SlotOwner(IntEnum):
+    """The owner of a slot."""
+
+    FREE = 0
+    PRIVATE = 1
+    TREE = 2
+    DROPPED = 3
+
+
+class Checkpoint:
+    """A state in the radix tree. Owned by its `StatePool`.
+
+    Attributes:
+        slot: the slot that holds it.
+        node, offset: it is the state after `offset` tokens of this node, 1 to len(node.key).
+        num_holds: number of holds of `retention.py` that keep it.
+        last_access: logical time of the last use; 0 if nothing is expected to use it any more.
+        is_attached: False once it left the tree.
+        queue_entry: its entry in the eviction queue.
+    """
+
+    __slots__ = ("is_attached", "last_access", "node", "num_holds", "offset", "queue_entry", "slot")
+
+    def __init__(self, slot: int, node: RadixNode, offset: int) -> None:
+        self.slot, self.node, self.offset = slot, node, offset
+        self.num_holds = self.last_access = 0
+        self.is_attached = True
+        self.queue_entry: tuple[Key, int, Checkpoint] | None = None
+
+
+@dataclass(slots=True)
+class StateStats:
+    """Counters since the start. Owned by one `StatePool`.
+
+    Attributes:
+        num_kept: states that became checkpoints.
+        num_evicted: checkpoints evicted to make room for other states.
+        num_dropped: checkpoints that left the tree with their pages.
+        num_hits: matches that returned a state.
+        num_misses: matches that found stored pages but no state.
+        num_replayed_tokens: tokens in matched pages behind the returned state, which must be computed again.
+    """
+
+    num_kept: int = 0
+    num_evicted: int = 0
+    num_dropped: int = 0
+    num_hits: int = 0
+    num_misses: int = 0
+    num_replayed_tokens: int = 0
+
+
+def by_use(checkpoint: Checkpoint, num_slots: int) -> Key:
+    """Checkpoints under holds last, else least recently used first."""
+    return (float(checkpoint.num_holds > 0), float(checkpoint.last_access))
+
+
+class StatePool:
+    """Slots 0 .. num_slots-1, each with exactly one owner. Owned by one `PrefixCache`; not thread-safe.
+
+    Attributes:
+        stats: counters.
+        on_drop: called with each checkpoint that leaves the tree, which must be unlinked from its node.
+    """
+
+    def __init__(self, num_slots: int) -> None:
+        """Create a pool whose slots are all free.
+
+        Raises:
+            ValueError: num_slots is negative.
+        """
+        if num_slots < 0:
+            raise ValueError(f"num_slots = {num_slots}: expected at least 0")
+        self.num_slots = num_slots
+        self.stats = StateStats()
+        self.on_drop: Callable[[Checkpoint], None] = lambda checkpoint: None
+        self._free = list(range(num_slots))[::-1]
+        self._owners = bytearray(num_slots)
+        self._checkpoints: dict[int, Checkpoint] = {}
+        self._locks = Counter[int]()
+        self._num_dropped = 0
+        self._queue: EvictionQueue[Checkpoint] = EvictionQueue(by_use)
+        self._clock = 0
+
+    @property
+    def num_free(self) -> int:
+        """Number of free slots."""
+        return len(self._free)
+
+    @property
+    def num_kept(self) -> int:
+        """Number of checkpoints."""
+        return len(self._checkpoints)
+
+    @property
+    def num_private(self) -> int:
+        """Number of slots that requests hold."""
+        return self.num_slots - self.num_free - self.num_kept - self._num_dropped
+
+    @property
+    def num_dropped(self) -> int:
+        """Number of slots that are free after their last unlock."""
+        return self._num_dropped
+
+    @property
+    def num_available(self) -> int:
+        """Number of slots that `allocate` can hand out now: free ones and unlocked checkpoints."""
+        return self.num_free + self.num_kept - sum(slot in self._checkpoints for slot in self._locks)
+
+    def owner(self, slot: int) -> SlotOwner:
+        """The owner of a slot."""
+        return SlotOwner(self._owners[slot])
+
+    def checkpoint(self, slot: int) -> Checkpoint:
+        """The checkpoint in a slot of the tree."""
+        return self._checkpoints[slot]
+
+    def checkpoints(self) -> Iterable[Checkpoint]:
+        """All checkpoints."""
+        return self._checkpoints.values()
+
+    def allocate(self) -> int | None:
+        """Make a slot private: a free one, else that of the least valuable unlocked checkpoint.
+
+        Demoted checkpoints are evicted first, then the least recently used, those under holds last.
+
+        Returns:
+            The slot; None if all are private or locked.
+        """
+        if not self._free and not self._evict():
+            return None
+        slot = self._free.pop()
+        self._owners[slot] = SlotOwner.PRIVATE
+        return slot
+
+    def free(self, slot: int) -> None:
+        """Free a private slot. A locked one is free after its last unlock."""
+        assert self._owners[slot] == SlotOwner.PRIVATE, f"slot {slot} is {self.owner(slot).name}, expected PRIVATE"
+        self._free_or_drop(slot)
+
+    def lock(self, slot: int) -> None:
+        """Keep the content of a slot until `unlock`: a step that is being built or runs reads it."""
+        assert self._owners[slot] in (SlotOwner.PRIVATE, SlotOwner.TREE), f"lock of a {self.owner(slot).name} slot"
+        self._locks[slot] += 1
+
+    def unlock(self, slot: int) -> None:
+        """Release one lock."""
+        assert self._locks[slot] > 0, "unlock without lock"
+        self._locks[slot] -= 1
+        if self._locks[slot]:
+            return
+        del self._locks[slot]
+        if self._owners[slot] == SlotOwner.DROPPED:
+            self._num_dropped -= 1
+            self._release(slot)
+
+    def keep(self, slot: int, node: RadixNode, offset: int) -> Checkpoint:
+        """A private slot becomes a checkpoint. The caller links it to the node."""
+        assert self._owners[slot] == SlotOwner.PRIVATE, f"slot {slot} is {self.owner(slot).name}, expected PRIVATE"
+        self._owners[slot] = SlotOwner.TREE
+        checkpoint = self._checkpoints[slot] = Checkpoint(slot, node, offset)
+        self.stats.num_kept += 1
+        self.touch(checkpoint)
+        if len(self._queue) > 2 * self.num_slots + 64:
+            self._queue.drop_detached()
+        self._queue.push(checkpoint)
+        return checkpoint
+
+    def drop(self, checkpoint: Checkpoint) -> None:
+        """A checkpoint leaves the tree with its pages."""
+        self.stats.num_dropped += 1
+        self._detach(checkpoint)
+
+    def drop_all(self, *, spares_held: bool = False) -> None:
+        """Drop all checkpoints that no step reads, or those of them that no hold keeps."""
+        for checkpoint in list(self._checkpoints.values()):
+            if checkpoint.slot not in self._locks and not (spares_held and checkpoint.num_holds):
+                self.drop(checkpoint)
+
+    def touch(self, checkpoint: Checkpoint) -> None:
+        """Mark a checkpoint as used."""
+        self._clock += 1
+        checkpoint.last_access = self._clock
+
+    def demote(self, checkpoint: Checkpoint) -> None:
+        """Let a checkpoint be evicted before all others, unless a hold keeps it."""
+        if not checkpoint.num_holds:
+            checkpoint.last_access = 0
+            self._queue.push(checkpoint)
+
+    def hold(self, checkpoint: Checkpoint) -> None:
+        """Add a hold."""
+        checkpoint.num_holds += 1
+        self.touch(checkpoint)
+
+    def release(self, checkpoint: Checkpoint) -> None:
+        """Remove a hold; the checkpoint may have left the tree since."""
+        assert checkpoint.num_holds > 0, "release without hold"
+        checkpoint.num_holds -= 1
+        if checkpoint.is_attached:
+            self._queue.push(checkpoint)
+
+    def check(self) -> None:
+        """Verify that each slot has one owner, and the counts."""
+        owners = Counter(self._owners)
+        assert owners[SlotOwner.FREE] == self.num_free == len(set(self._free))
+        assert all(self._owners[slot] == SlotOwner.FREE for slot in self._free)
+        assert owners[SlotOwner.PRIVATE] == self.num_private
+        assert owners[SlotOwner.TREE] == self.num_kept
+        assert owners[SlotOwner.DROPPED] == self._num_dropped
+        assert all(count > 0 for count in self._locks.values())
+        assert not any(self._owners[slot] == SlotOwner.FREE for slot in self._locks), "a free slot is locked"
+        for slot, owner in enumerate(self._owners):
+            assert owner != SlotOwner.DROPPED or slot in self._locks, "a dropped slot is never freed"
+        for slot, checkpoint in self._checkpoints.items():
+            assert self._owners[slot] == SlotOwner.TREE
+            assert checkpoint.slot == slot
+            assert checkpoint.is_attached
+            assert checkpoint.queue_entry is not None, "a checkpoint is not in the eviction queue"
+        self._queue.check()
+
+    def _evict(self) -> bool:
+        """Evict one checkpoint; False if all are locked."""
+        locked: list[Checkpoint] = []
+        victim = None
+        while (checkpoint := self._queue.pop()) is not None:
+            if not checkpoint.is_attached:
+                continue
+            if checkpoint.slot not in self._locks:
+                victim = checkpoint
+                break
+            locked.append(checkpoint)
+        for checkpoint in locked:
+            self._queue.push(checkpoint)
+        if victim is None:
+            return False
+        self.stats.num_evicted += 1
+        self._detach(victim)
+        return True
+
+    def _detach(self, checkpoint: Checkpoint) -> None:
+        self.on_drop(checkpoint)
+        checkpoint.is_attached = False
+        del self._checkpoints[checkpoint.slot]
+        self._free_or_drop(checkpoint.slot)
+
+    def _free_or_drop(self, slot: int) -> None:
+        if slot in self._locks:
+            self._owners[slot] = SlotOwner.DROPPED
+            self._num_dropped += 1
+        else:
+            self._release(slot)
+
+    def _release(self, slot: int) -> None:
+        self._owners[slot] = SlotOwner.FREE
+        self._free.append(slot)

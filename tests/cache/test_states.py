@@ -1,0 +1,157 @@
+"""The pool of states: who owns a slot, which checkpoint is evicted, and what a lock keeps."""
+
+from __future__ import annotations
+
+import random
+from array import array
+from collections.abc import Callable
+
+import pytest
+
+from rtlang.cache.node import RadixNode
+from rtlang.cache.states import Checkpoint, SlotOwner, StatePool
+
+
+def make_pool(num_slots: int, num_kept: int) -> tuple[StatePool, list[Checkpoint]]:
+    """A pool whose first slots are checkpoints, the oldest first."""
+    pool = StatePool(num_slots)
+    node = RadixNode(array("q", range(1000)), [0], None)
+    return pool, [pool.keep(allocated(pool), node, offset) for offset in range(1, num_kept + 1)]
+
+
+def allocated(pool: StatePool) -> int:
+    slot = pool.allocate()
+    assert slot is not None
+    pool.check()
+    return slot
+
+
+def test_slots_are_handed_out_once_and_none_is_left_when_all_are_private() -> None:
+    pool = StatePool(3)
+    slots = [allocated(pool) for _ in range(3)]
+    assert sorted(slots) == [0, 1, 2]
+    assert pool.allocate() is None
+    assert (pool.num_free, pool.num_private, pool.num_kept, pool.num_available) == (0, 3, 0, 0)
+    pool.free(slots[1])
+    assert allocated(pool) == slots[1]
+
+
+def test_the_least_recently_used_checkpoint_makes_room() -> None:
+    pool, (first, second, third) = make_pool(3, 3)
+    pool.touch(first)
+    assert allocated(pool) == second.slot
+    assert not second.is_attached
+    assert allocated(pool) == third.slot
+    assert (pool.num_private, pool.num_kept, pool.stats.num_evicted, pool.stats.num_dropped) == (2, 1, 2, 0)
+
+
+def test_demoted_checkpoints_are_evicted_first_and_held_ones_last() -> None:
+    pool, (held, old, new, demoted) = make_pool(4, 4)
+    pool.hold(held)
+    pool.demote(demoted)
+    pool.demote(held)  # a program will continue it
+    assert [allocated(pool) for _ in range(4)] == [demoted.slot, old.slot, new.slot, held.slot]
+    pool.release(held)
+    pool.check()
+
+
+def test_a_checkpoint_without_its_last_hold_is_evicted_by_its_use_again() -> None:
+    pool, (first, second) = make_pool(2, 2)
+    pool.hold(first)
+    pool.hold(first)
+    pool.touch(second)
+    pool.release(first)
+    pool.check()
+    pool.release(first)
+    pool.check()
+    assert allocated(pool) == first.slot
+
+
+def test_a_demoted_checkpoint_that_is_used_again_keeps_its_place() -> None:
+    pool, (first, second) = make_pool(2, 2)
+    pool.demote(second)
+    pool.touch(second)
+    assert allocated(pool) == first.slot
+
+
+def test_eviction_never_takes_a_locked_checkpoint() -> None:
+    pool, (first, second) = make_pool(2, 2)
+    pool.lock(first.slot)
+    pool.lock(first.slot)
+    assert pool.num_available == 1
+    assert allocated(pool) == second.slot
+    assert pool.allocate() is None
+    pool.unlock(first.slot)
+    assert pool.allocate() is None
+    pool.unlock(first.slot)
+    assert allocated(pool) == first.slot
+
+
+@pytest.mark.parametrize("is_checkpoint", [True, False])
+def test_a_slot_that_is_given_up_while_a_step_reads_it_is_free_after_the_last_lock(is_checkpoint: bool) -> None:
+    pool, kept = make_pool(1, int(is_checkpoint))
+    slot = kept[0].slot if is_checkpoint else allocated(pool)
+    pool.lock(slot)
+    pool.lock(slot)
+    if is_checkpoint:
+        pool.drop(kept[0])
+    else:
+        pool.free(slot)
+    pool.check()
+    assert pool.owner(slot) is SlotOwner.DROPPED
+    assert (pool.num_dropped, pool.num_private, pool.num_free) == (1, 0, 0)
+    assert pool.allocate() is None
+    pool.unlock(slot)
+    pool.check()
+    assert pool.allocate() is None
+    pool.unlock(slot)
+    assert allocated(pool) == slot
+
+
+@pytest.mark.parametrize(
+    "misuse",
+    [
+        lambda pool, private, kept, free: pool.free(kept),
+        lambda pool, private, kept, free: pool.free(free),
+        lambda pool, private, kept, free: pool.lock(free),
+        lambda pool, private, kept, free: pool.unlock(private),
+        lambda pool, private, kept, free: pool.keep(kept, pool.checkpoint(kept).node, 5),
+        lambda pool, private, kept, free: pool.release(pool.checkpoint(kept)),
+    ],
+)
+def test_other_transitions_fail(misuse: Callable[[StatePool, int, int, int], None]) -> None:
+    pool, (kept,) = make_pool(3, 1)
+    private = allocated(pool)
+    (free,) = {0, 1, 2} - {kept.slot, private}
+    with pytest.raises(AssertionError):
+        misuse(pool, private, kept.slot, free)
+    pool.check()
+
+
+def test_drop_all_spares_locked_checkpoints_and_held_ones_on_request() -> None:
+    pool, (locked, held, plain) = make_pool(3, 3)
+    pool.lock(locked.slot)
+    pool.hold(held)
+    pool.drop_all(spares_held=True)
+    assert [each.is_attached for each in (locked, held, plain)] == [True, True, False]
+    pool.drop_all()
+    assert [each.is_attached for each in (locked, held)] == [True, False]
+    pool.release(held)
+    pool.check()
+
+
+def test_the_eviction_queue_does_not_outgrow_the_pool() -> None:
+    generator = random.Random(0)
+    pool, kept = make_pool(8, 8)
+    for offset in range(9, 900):
+        victim = kept.pop(generator.randrange(len(kept)))
+        pool.drop(victim)
+        kept.append(pool.keep(allocated(pool), victim.node, offset))
+        assert len(pool._queue) <= 2 * 8 + 65
+    pool.check()
+
+
+def test_the_number_of_slots_must_not_be_negative() -> None:
+    assert StatePool(0).allocate() is None
+    with pytest.raises(ValueError, match="num_slots = -1"):
+        StatePool(-1)
