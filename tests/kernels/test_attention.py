@@ -87,6 +87,25 @@ def test_values_of_another_size_than_keys(name: str, dtype: torch.dtype, head_di
 
 
 @pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_rows_that_replay_tokens_of_shared_pages(name: str, dtype: torch.dtype) -> None:
+    """Each row shares 48 tokens with the one before and computes tokens from the state at 32, 5, 0 and 47 on."""
+    tree = Tree([60, 52, 70, 48, 49], [4, 20, 65, 48, 2], [0, 48, 48, 48, 48], 16)
+    for options in ({}, {"sliding_window": 20}, {"chunk_size": 32}):
+        for in_order in (False, True):
+            step = make_step(tree, num_kv_heads=2, group=2, head_dim=32, dtype=dtype, in_order=in_order)
+            check(step, name, **options)
+    alone = Tree([52], [20], [0], 16)
+    pages = step.plan_args | {"page_table": step.plan_args["page_table"][1:2]}
+    for key, own in (("seq_lens", [52]), ("cu_seqlens_q", [0, 20]), ("shared_lens", [0])):
+        pages[key] = np.array(own, np.int32)
+    single = Step(alone, step.q[4:24], step.k_pool, step.v_pool, pages)
+    together = ops.paged_attention(step.q, step.k_pool, step.v_pool, step.plan(name), scale=0.25)[4:24]
+    separate = ops.paged_attention(single.q, step.k_pool, step.v_pool, single.plan(name), scale=0.25)
+    assert relative_error(together, separate.double()) < TOLERANCE[dtype]
+
+
+@pytest.mark.parametrize("name", BACKENDS)
 def test_single_rows_and_single_tokens(name: str) -> None:
     for tree in (Tree([1], [1], [0], 16), Tree([33], [33], [0], 16), Tree([16, 17], [1, 1], [0, 16], 16)):
         check(make_step(tree, num_kv_heads=2, group=2, head_dim=16), name)

@@ -96,6 +96,34 @@ def test_rope_append_quantizes_what_another_pool_would_hold(
     assert all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(*results, strict=True))
 
 
+@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("is_int8", [False, True])
+def test_a_token_with_a_negative_slot_is_rotated_and_not_written(name: str, dtype: torch.dtype, is_int8: bool) -> None:
+    angles = torch.rand(50, 32, generator=torch.Generator().manual_seed(1)) * 6
+    positions, slots = torch.tensor([3, 0, 49, 7, 8]), torch.tensor([9, 2, 0, 11, 5])
+    kept = torch.tensor([True, False, True, True, False])
+    results = []
+    for is_skipped in (False, True):
+        fused = normal(5, 8, 64, dtype=dtype, seed=0)
+        own = slots.where(kept, torch.tensor([-1, -1, -1, -1, -12])) if is_skipped else slots
+        rotated, plain = (
+            [int8_pool(12, 2, 64) if is_int8 else normal(12, 2, 64, dtype=dtype, seed=3 + i) for i in range(2)]
+            for _ in range(2)
+        )
+        before = [lines_of(pool).clone() for pool in (*rotated, *plain)]
+        with use_backend(name):
+            ops.write_kv(fused[:, 4:6], fused[:, 6:], *plain, own)
+            ops.rope_append(
+                fused[:, :4], fused[:, 4:6], fused[:, 6:], angles.cos(), angles.sin(), positions, *rotated, own
+            )
+        after = [lines_of(pool) for pool in (*rotated, *plain)]
+        changed = [(a != b).flatten(1).any(1).nonzero().flatten().tolist() for a, b in zip(before, after, strict=True)]
+        assert changed == [sorted(slots[kept if is_skipped else kept | True].tolist())] * 4
+        results.append((fused[:, :4], *(pool[slots[kept]] for pool in after)))
+    assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
+
+
 @pytest.mark.parametrize(("name", "dtype", "size"), crossed(BACKENDS, DTYPES, [128, 72]), ids=str)
 def test_add_rms_norm(name: str, dtype: torch.dtype, size: int) -> None:
     x, residual = normal(3, size, dtype=dtype, seed=0), normal(3, size, dtype=dtype, seed=1)

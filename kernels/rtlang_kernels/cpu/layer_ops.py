@@ -31,7 +31,7 @@ def quantize_kernel(is_bf16: int, num_heads: int, size: int) -> Callable[..., No
 
     Args of the kernel:
         heads, pool: addresses of the first token and the first slot.  stride, pool_stride: bytes from one to the next.
-        slots: int64 [num_tokens].
+        slots: int64 [num_tokens]; nothing is written for a negative one.
     """
     digest = source_digest()
     head_bytes, line = size * (2 if is_bf16 else 4), line_bytes(size)
@@ -41,6 +41,8 @@ def quantize_kernel(is_bf16: int, num_heads: int, size: int) -> Callable[..., No
         if digest < 0:  # never true; ties the disk cache to the sources
             return
         for token in range(len(slots)):
+            if slots[token] < 0:
+                continue
             source, target = heads + token * stride, pool + slots[token] * pool_stride
             for i in range(num_heads):
                 quantize_line(source + i * head_bytes, target + i * line, is_bf16, size)
@@ -57,7 +59,7 @@ def rope_kernel(
     Keys for a pool of int8 are rotated in place first, so that what another pool would hold is quantized.
 
     Args of the kernel:
-        layout: see above.  positions, slots: int64 [num_tokens].  eps: float32.
+        layout: see above.  positions, slots: int64 [num_tokens]; of a token with a negative slot, only queries are rotated.  eps: float32.
         cos, sin: addresses of float32 [any, half].  weights: address of the result of `head_weights`.
     """
     digest = source_digest()
@@ -71,7 +73,8 @@ def rope_kernel(
             return
         for token in range(len(positions)):
             angle = 4 * positions[token] * half
-            for h in range(num_q_heads + num_kv_heads):
+            is_written = slots[token] >= 0
+            for h in range(num_q_heads + num_kv_heads if is_written else num_q_heads):
                 if h < num_q_heads:
                     line = layout[Q] + token * layout[Q_STRIDE] + h * head_dim * item
                     target, weight, is_normed = line, weights, layout[HAS_Q_NORM]
@@ -90,7 +93,7 @@ def rope_kernel(
                 if rest:
                     skip = 2 * half
                     vector.copied(line + skip * item, target + skip * item, weight + 4 * skip, factor, is_bf16, rest)
-            if is_int8:
+            if is_int8 or not is_written:
                 continue
             for kv in range(num_kv_heads):
                 line = layout[V] + token * layout[V_STRIDE] + kv * v_head_dim * item

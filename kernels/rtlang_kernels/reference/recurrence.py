@@ -1,4 +1,7 @@
-"""Reference recurrent layers: one token after the other, in float32. Contracts are in `ops.py`."""
+"""Reference recurrent layers: one token after the other, in float32. Contracts are in `ops.py`.
+
+Exponentials are taken of one token at a time: torch computes the last elements of a tensor, which do not fill a vector, with other bits.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +32,12 @@ def causal_conv(
         source = int(plan.sources[row])
         before = states.new_zeros(states.shape[1:]) if source == NO_SLOT else states[source]  # [C, width - 1]
         inputs = torch.cat([before.float(), x[first:last].float().T], dim=1)  # [C, width - 1 + length]
-        windows = inputs.unfold(1, width, 1)  # [C, length, width]
-        total = (windows * weight.float()[:, None]).sum(-1)
-        if bias is not None:
-            total = total + bias.float()[:, None]
-        out[first:last] = ACTIVATIONS[activation](total).T.to(x.dtype)
+        lines = inputs.T.contiguous()  # [width - 1 + length, C]
+        total = torch.zeros_like(lines[width - 1 :]) if bias is None else bias.float().expand(last - first, -1)
+        for tap in range(width):
+            total = total + lines[tap : tap + last - first] * weight[:, tap].float()
+        for token in range(first, last):
+            out[token] = ACTIVATIONS[activation](total[token - first]).to(x.dtype)
         written += [(slot, inputs[:, end : end + width - 1].to(states.dtype)) for end, slot in _marks(plan, row)]
     for slot, state in written:
         states[slot] = state
@@ -58,8 +62,7 @@ def gated_recurrence(
     if norm_eps is not None:
         queries, keys = (each * torch.rsqrt(each.square().sum(-1, keepdim=True) + norm_eps) for each in (queries, keys))
     queries, keys = ((each.repeat_interleave(group, dim=1)) for each in (queries * scale, keys))  # [T, Hv, Dk]
-    decay = log_decay.float().exp()
-    decay = decay[..., None] if decay.ndim == 2 else decay  # [T, Hv, 1 or Dk]
+    log_decay = (log_decay[..., None] if log_decay.ndim == 2 else log_decay).float().contiguous()  # [T, Hv, 1 or Dk]
     out = torch.empty(v.shape, dtype=torch.float32, device=v.device)
     written: list[tuple[int, Tensor]] = []
     for row in range(plan.num_rows):
@@ -67,7 +70,7 @@ def gated_recurrence(
         source, marks = int(plan.sources[row]), dict(_marks(plan, row))
         state = states.new_zeros(states.shape[1:]) if source == NO_SLOT else states[source]  # [Hv, Dk, Dv]
         for token in range(first, last):
-            state = state * decay[token][..., None]
+            state = state * log_decay[token].exp()[..., None]
             update = values[token]
             if is_delta:
                 update = update - (state * keys[token][..., None]).sum(1)

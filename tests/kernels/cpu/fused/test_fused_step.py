@@ -102,8 +102,8 @@ class Model:
             projected = _linear(_normed(x, layer.input_norm), layer.qkv).view(len(x), -1, shape.head_dim)
             sizes = [shape.num_q_heads, shape.num_kv_heads, shape.num_kv_heads]
             q, k, v = projected.split_with_sizes(sizes, 1)
-            k_pool, v_pool = step.k_pool.double(), step.v_pool.double()
-            k_pool[slots], v_pool[slots] = self._rotated(k, layer.k_norm, positions), v
+            k_pool, v_pool, kept = step.k_pool.double(), step.v_pool.double(), slots >= 0
+            k_pool[slots[kept]], v_pool[slots[kept]] = self._rotated(k, layer.k_norm, positions)[kept], v[kept]
             moved = replace(step, q=self._rotated(q, layer.q_norm, positions), k_pool=k_pool, v_pool=v_pool)
             attended, _ = exact(moved, scale=shape.head_dim**-0.5, sliding_window=window)
             x = x + _linear(attended.view(len(x), -1), layer.output)
@@ -127,14 +127,15 @@ def _linear(x: Tensor, weights: Weights) -> Tensor:
     return functional.linear(x, weight.double(), None if bias is None else bias.double())
 
 
-def check(model: Model, tree: Tree, windows: list[int | None]) -> None:
-    """Compare the fused step with float64; runs it twice with one object, on separate pools."""
+def check(model: Model, tree: Tree, windows: list[int | None], replayed: slice = slice(0)) -> None:
+    """Compare the fused step with float64; runs it twice with one object, on separate pools. K and V of `replayed` are there already."""
     shape = model.shape
     fused = model.fused()
     heads = {"num_kv_heads": shape.num_kv_heads, "group": shape.num_q_heads // shape.num_kv_heads}
     for seed in range(2):
         step = make_step(tree, head_dim=shape.head_dim, dtype=shape.dtype, seed=seed, **heads)
         positions, slots = places(step)
+        slots[replayed] = -1
         residual = model.random(len(positions), HIDDEN)
         want = model.exact(residual, step, positions, slots, windows)
         k_pools = tuple(step.k_pool.clone() for _ in windows)
@@ -145,6 +146,7 @@ def check(model: Model, tree: Tree, windows: list[int | None]) -> None:
         )
         assert got.dtype == shape.dtype
         assert relative_error(got, want) < TOLERANCE[shape.dtype]
+        slots = slots[slots >= 0]
         others = torch.ones(len(step.k_pool), dtype=torch.bool)
         others[slots] = False
         for pool, before in [*((p, step.k_pool) for p in k_pools), *((p, step.v_pool) for p in v_pools)]:
@@ -171,6 +173,13 @@ def test_windows_of_layers(windows: list[int | None]) -> None:
     model = Model(torch.float32, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
     for tree in (TREES["four rows"], TREES["ragged"]):
         check(model, tree, windows)
+
+
+def test_replayed_tokens_read_the_pages_and_do_not_write_them() -> None:
+    """The second row begins inside the pages that it shares with the first one."""
+    model = Model(torch.float32, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=True)
+    tree = Tree([20, 23, 9], [3, 12, 9], [0, 16, 8], 8)
+    check(model, tree, [None, 10, None], replayed=slice(3, 8))
 
 
 def test_attention_on_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
