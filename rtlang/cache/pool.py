@@ -41,12 +41,12 @@ class KVPool:
         self.num_layers, self.num_pages, self.page_size = num_layers, num_pages, page_size
         slots = (num_pages, page_size, num_kv_heads)
         if head_dim == v_head_dim:
-            both = _zeros((num_layers, 2, *slots, head_dim), dtype, torch.device(device))
+            both = lazy_zeros((num_layers, 2, *slots, head_dim), dtype, torch.device(device))
             self._tensors = [both.view(num_layers * 2, *slots, head_dim)]  # copied as one
             self._k, self._v = both[:, 0], both[:, 1]
         else:
-            self._k = _zeros((num_layers, *slots, head_dim), dtype, torch.device(device))
-            self._v = _zeros((num_layers, *slots, v_head_dim), dtype, torch.device(device))
+            self._k = lazy_zeros((num_layers, *slots, head_dim), dtype, torch.device(device))
+            self._v = lazy_zeros((num_layers, *slots, v_head_dim), dtype, torch.device(device))
             self._tensors = [self._k, self._v]
 
     @property
@@ -128,7 +128,7 @@ class KVPool:
         return num_layers * page_size * num_kv_heads * (head_dim + v_head_dim) * dtype.itemsize
 
 
-def _zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+def lazy_zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
     """A tensor of zeros. On a CPU, memory is committed only when first written; torch.zeros would take seconds for a large pool."""
     if device.type != "cpu":
         return torch.zeros(shape, dtype=dtype, device=device)

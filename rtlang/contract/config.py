@@ -74,9 +74,14 @@ class RuntimeConfig:
     num_pages: int | None = _setting(None, "pages in the KV pool; default: from cache_bytes")
     cache_bytes: int | None = _setting(
         None,
-        "size of the KV pool in bytes; default: room for 64 sequences of max_model_len, at most 4096 tokens each, and for one of "
-        "max_model_len, within a quarter of memory and half of what is free, divided among the replicas of a fleet on this machine; on a "
-        "GPU 85% of the memory left by the weights",
+        "size of the KV pool in bytes, with the states of recurrent layers; default: room for 64 sequences of max_model_len, at most 4096 "
+        "tokens each, and for one of max_model_len, within a quarter of memory and half of what is free, divided among the replicas of a "
+        "fleet on this machine; on a GPU 85% of the memory left by the weights",
+    )
+    state_fraction: float | None = _setting(
+        None,
+        "share of cache_bytes for the states of recurrent layers, in models that have such layers; default: a state and a checkpoint for "
+        "each sequence of usual length that fits, and at least an eighth of cache_bytes if that many are of use",
     )
     cache_host_bytes: int | None = _setting(
         None,
@@ -225,6 +230,11 @@ class RuntimeConfig:
         share = self.retention_share
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
             raise ConfigError("retention_share", share, "expected a number from 0 to 1")
+        fraction = self.state_fraction
+        if fraction is not None and (
+            isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 < fraction < 1
+        ):
+            raise ConfigError("state_fraction", fraction, "expected a number between 0 and 1")
         for name in ("grammar_cache_dir", "cache_dir"):
             folder = getattr(self, name)
             if folder is not None and (not isinstance(folder, str | os.PathLike) or not os.fspath(folder)):

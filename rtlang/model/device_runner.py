@@ -138,6 +138,11 @@ class DeviceRunner:
         return self.kv.num_pages - 1
 
     @property
+    def num_states(self) -> int:
+        """See `Runner`; models with recurrent layers are refused."""
+        return 0
+
+    @property
     def max_model_len(self) -> int:
         """Maximum sequence length in tokens: the setting, else the checkpoint's."""
         return self.config.max_model_len or self.model_config.max_position_embeddings
@@ -145,6 +150,11 @@ class DeviceRunner:
     @property
     def page_memory(self) -> None:
         """See `Runner`; pages on a device have no tiers below."""
+        return None
+
+    @property
+    def state_memory(self) -> None:
+        """See `Runner`."""
         return None
 
     def load(self) -> None:
@@ -169,6 +179,8 @@ class DeviceRunner:
             longest = self.model_config.max_position_embeddings
             if config.max_model_len is not None and config.max_model_len > longest:
                 raise ConfigError("max_model_len", config.max_model_len, f"the checkpoint supports at most {longest}")
+            if self.decoder.state_shapes:
+                raise ConfigError("device", config.device, "expected cpu for a model with recurrent layers")
             geometries, dtype = self.decoder.geometries, self.decoder.dtype
             kv_dtype = torch.float8_e4m3fn if config.kv_dtype == "float8" else dtype
             num_pages = self._pick_num_pages(PagedKV.bytes_per_page(geometries, config.page_size, kv_dtype))

@@ -43,23 +43,25 @@ class DraftRunner(HostRunner):
         """See `Runner`.
 
         Raises:
-            ConfigError: its tokens are not those of the model, or there is no memory for two pages.
+            ConfigError: its tokens are not those of the model, it has recurrent layers, or there is no memory for two pages.
         """
         super().load()
         difference = self._target.tokenizer.difference(self.tokenizer)
         if difference is not None:
             raise ConfigError("draft_model", self._name, f"expected a model with the same tokens: {difference}")
 
-    def _pick_num_pages(self, bytes_per_page: int) -> int:
+    def _pick_sizes(self, page_bytes: int, state_bytes: int) -> tuple[int, int]:
+        if state_bytes:
+            raise ConfigError("draft_model", self._name, "expected a model without recurrent layers")
         target, page_size = self._target, self.config.page_size
         memory = target.page_memory
-        share = 0 if memory is None else int(POOL_SHARE * target.num_pages * memory.page_bytes) // bytes_per_page
+        share = 0 if memory is None else int(POOL_SHARE * target.num_pages * memory.page_bytes) // page_bytes
         longest = -(-min(self.max_model_len, target.max_model_len) // page_size) + 1
-        num_pages = min(target.num_pages, max(share, longest), system_resources.free_bytes() // 2 // bytes_per_page)
+        num_pages = min(target.num_pages, max(share, longest), system_resources.free_bytes() // 2 // page_bytes)
         if num_pages < 2:
             raise ConfigError(
                 "draft_model",
                 self._name,
-                f"a page of its KV pool takes {bytes_per_page:,} bytes, and there is no memory for two",
+                f"a page of its KV pool takes {page_bytes:,} bytes, and there is no memory for two",
             )
-        return num_pages
+        return num_pages, 0

@@ -23,18 +23,20 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.step import Row, Step, StepOutput
+from rtlang.contract.step import Row, RowStates, Step, StepOutput
 from rtlang.model import system_resources
 from rtlang.model.batch import Batch
 from rtlang.model.decoders.native_decoder import Decoder
 from rtlang.model.layers.attention import PagedKV, StepAttention
+from rtlang.model.layers.cache_division import LEAST_STATES, MemoryNeeds, divide_cache, states_beside
+from rtlang.model.layers.states import StateMemory, StepStates, state_bytes
 from rtlang.model.loader import check_ranks, load_model
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.messages import MessageKind, release_of, step_of, step_words
 from rtlang.model.parallel.rank_pages import RankPages
 from rtlang.model.parallel.ranks import Ranks
-from rtlang.model.runner import PageMemory
+from rtlang.model.runner import PageMemory, StateContent
 from rtlang.model.sampler import Sample, gather_samples, sample_tokens, sampled_rows, token_logprobs
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang_grammars.machine.export import Walk
@@ -77,6 +79,7 @@ class HostRunner:
         model_config, tokenizer: the loaded model's.
         decoder: the model.
         kv: the pages.
+        states: the states of recurrent layers; None for a model without any.
     """
 
     is_pipelined: ClassVar[bool] = False
@@ -85,6 +88,7 @@ class HostRunner:
     tokenizer: Tokenizer
     decoder: Decoder
     kv: PagedKV
+    states: StateMemory | None = None
 
     def __init__(self, config: RuntimeConfig, group: RankGroup | None = None) -> None:
         self.config = config
@@ -102,6 +106,11 @@ class HostRunner:
         return self.kv.num_pages
 
     @property
+    def num_states(self) -> int:
+        """See `Runner`."""
+        return 0 if self.states is None else self.states.num_slots
+
+    @property
     def max_model_len(self) -> int:
         """Maximum sequence length in tokens: the setting, else the checkpoint's."""
         return self.config.max_model_len or self.model_config.max_position_embeddings
@@ -112,12 +121,18 @@ class HostRunner:
         group = self.ranks.group
         return self.kv if group is None else RankPages(self.kv, group.size, self.ranks.send)
 
+    @property
+    def state_memory(self) -> StateContent | None:
+        """See `Runner`."""
+        return self.states
+
     def load(self) -> None:
         """Load the model and allocate the KV pool.
 
         Raises:
             ModelLoadError: as `load_model`, or the process of a rank has ended.
-            ConfigError: max_model_len exceeds the checkpoint's maximum, or the KV pool does not fit or holds less than two pages.
+            ConfigError: max_model_len exceeds the checkpoint's maximum, or the KV pool does not fit or holds less than two pages or, for a
+                model with recurrent layers, two states.
         """
         num_ranks = self.config.tensor_parallel
         torch.set_num_threads(self.config.num_threads or max(1, system_resources.num_cores() // num_ranks))
@@ -131,6 +146,9 @@ class HostRunner:
             self.kv.num_pages * self.kv.page_bytes / 2**20,
             "int8 with scales" if self.config.kv_dtype == "int8" else str(self.kv.dtype).removeprefix("torch."),
         )
+        if self.states is not None:
+            size = system_resources.show_bytes(self.states.state_bytes)
+            logger.info("state pool of %d states of %s", self.states.num_slots, size)
 
     def _load(self, group: RankGroup | None) -> None:
         with torch.inference_mode():
@@ -143,11 +161,14 @@ class HostRunner:
         kv_dtype = torch.int8 if self.config.kv_dtype == "int8" else dtype
         bytes_per_page = PagedKV.bytes_per_page(geometries, self.config.page_size, kv_dtype)
         if group is None:
-            num_pages = self._pick_num_pages(bytes_per_page)
+            num_pages, num_states = self._pick_sizes(bytes_per_page, state_bytes(self.decoder.state_shapes))
         else:  # rank 0 decides, when all have loaded their weights into the memory that they share
             group.smallest(0)
-            num_pages = group.smallest(self._pick_num_pages(bytes_per_page * group.size) if group.is_first else _MANY)
+            num_pages = group.smallest(self._pick_sizes(bytes_per_page * group.size, 0)[0] if group.is_first else _MANY)
+            num_states = 0
         self.kv = PagedKV(geometries, num_pages, self.config.page_size, dtype, kv_dtype=kv_dtype)
+        if num_states:
+            self.states = StateMemory(self.decoder.state_shapes, num_states)
         if not self.ranks.is_following:
             self._warm_up()
             trim_heap()
@@ -171,7 +192,7 @@ class HostRunner:
 
     def close(self) -> None:
         """See `Runner`; drops the weights and the pages, and ends the processes of other ranks."""
-        for name in ("decoder", "kv"):
+        for name in ("decoder", "kv", "states"):
             self.__dict__.pop(name, None)
         self.ranks.close()
 
@@ -185,7 +206,7 @@ class HostRunner:
         with torch.inference_mode(), self.ranks.guard():
             if self.ranks.group is not None:
                 self.ranks.send(step_words(step))
-            states = self._forward(step, StepAttention(batch, self.kv))
+            states = self._forward(step, StepAttention(batch, self.kv, states=self._step_states(batch)))
             num_sampling = len(batch.sampling_rows)
             logits = self.decoder.project(states[:num_sampling]) if num_sampling else None
             scores = self._score(step, batch, states[num_sampling:]) if batch.scoring_rows else {}
@@ -194,6 +215,12 @@ class HostRunner:
     def _forward(self, step: Step, attention: StepAttention) -> Tensor:
         self.kv.copy_pages(step.copies)
         return self.decoder.forward(attention)
+
+    def _step_states(self, batch: Batch) -> StepStates | None:
+        if self.states is None:
+            return None
+        assert batch.states is not None, "rows of a model with recurrent layers have states"
+        return StepStates(self.states, batch.states)
 
     def sample(
         self,
@@ -239,39 +266,67 @@ class HostRunner:
     def _warm_up(self) -> None:
         """Run one small step, so that kernels are compiled or loaded from their disk cache before the first request."""
         sampled = SamplingParams(temperature=1.0)
-        rows = (
+        rows: tuple[Row, ...] = (
             Row(0, (0,) * min(3, self.config.page_size), 0, (0,), 0, True, sampled, mask_row=0),
             Row(1, (0,), 0, (1,), 0, True, SamplingParams(logprobs=1)),
         )
         bitmask = np.full((1, -(-self.model_config.vocab_size // 32)), -1, dtype=np.int32)
+        if self.states is not None:
+            rows = tuple(
+                row._replace(states=RowStates(None, ((len(row.token_ids), slot),))) for slot, row in enumerate(rows)
+            )
         flight = self.launch(Step(0, rows, num_mask_rows=1))
         self.sample(flight, rows, bitmask)
         self.collect(flight)
 
-    def _pick_num_pages(self, bytes_per_page: int) -> int:
-        free = system_resources.free_bytes()
-        if self.config.num_pages is not None:
-            needed = self.config.num_pages * bytes_per_page
+    def _pick_sizes(self, page_bytes: int, state_bytes: int) -> tuple[int, int]:
+        """Numbers of pages and of states."""
+        config, page_size, free = self.config, self.config.page_size, system_resources.free_bytes()
+        needs = MemoryNeeds(
+            page_bytes,
+            state_bytes,
+            usual_pages=-(-min(_USUAL_TOKENS, self.max_model_len) // page_size),
+            longest_pages=-(-self.max_model_len // page_size),
+            row_limit=config.row_limit,
+        )
+        if config.num_pages is not None:
+            needed = config.num_pages * page_bytes + LEAST_STATES * state_bytes
             if needed > free:
+                of_states = f" with {LEAST_STATES} states" if state_bytes else ""
                 raise ConfigError(
                     "num_pages",
-                    self.config.num_pages,
-                    f"the KV pool needs {needed:,} bytes, but only {free:,} are free",
+                    config.num_pages,
+                    f"the KV pool{of_states} needs {needed:,} bytes, but only {free:,} are free",
                 )
-            return self.config.num_pages
-        cache_bytes = self.config.cache_bytes
-        if cache_bytes is None:
-            pages_of_longest = -(-self.max_model_len // self.config.page_size)
-            pages_of_usual = -(-min(_USUAL_TOKENS, self.max_model_len) // self.config.page_size)
-            usual_bytes = (_USUAL_SEQUENCES * pages_of_usual + pages_of_longest) * bytes_per_page
-            num_sharing = system_resources.num_sharing()
-            limit = max(system_resources.total_bytes() // 4 // num_sharing, pages_of_longest * bytes_per_page)
-            cache_bytes = min(usual_bytes, limit, free // 2 // num_sharing)
-        elif cache_bytes > free:
-            raise ConfigError("cache_bytes", cache_bytes, f"only {free:,} bytes of memory are free")
-        num_pages = cache_bytes // bytes_per_page
-        if num_pages < 2:
-            raise ConfigError(
-                "cache_bytes", cache_bytes, f"a page takes {bytes_per_page:,} bytes, and at least two pages are needed"
+            left = max(free // 2 - config.num_pages * page_bytes, LEAST_STATES * state_bytes)
+            if config.cache_bytes is not None:
+                left = config.cache_bytes - config.num_pages * page_bytes
+            sizes = config.num_pages, states_beside(needs, config.num_pages, left)
+        else:
+            sizes = divide_cache(needs, self._pick_cache_bytes(needs, free), config.state_fraction)
+        self._check_sizes(needs, *sizes)
+        return sizes
+
+    def _pick_cache_bytes(self, needs: MemoryNeeds, free: int) -> int:
+        if self.config.cache_bytes is not None:
+            if self.config.cache_bytes > free:
+                raise ConfigError("cache_bytes", self.config.cache_bytes, f"only {free:,} bytes of memory are free")
+            return self.config.cache_bytes
+        num_sharing = system_resources.num_sharing()
+        longest = needs.longest_pages * needs.page_bytes + LEAST_STATES * needs.state_bytes
+        limit = max(system_resources.total_bytes() // 4 // num_sharing, longest)
+        return min(needs.sequences_bytes(_USUAL_SEQUENCES), limit, free // 2 // num_sharing)
+
+    def _check_sizes(self, needs: MemoryNeeds, num_pages: int, num_states: int) -> None:
+        config = self.config
+        if num_pages >= 2 and (num_states >= LEAST_STATES or not needs.state_bytes):
+            return
+        name, needed = "cache_bytes", f"a page takes {needs.page_bytes:,} bytes, and at least two pages are needed"
+        if needs.state_bytes:
+            needed = (
+                f"a state takes {needs.state_bytes:,} bytes and a page {needs.page_bytes:,}, and at least {LEAST_STATES} states and two "
+                f"pages are needed, but there is room for {num_states} and {num_pages}"
             )
-        return num_pages
+            if config.state_fraction is not None:
+                name = "state_fraction"
+        raise ConfigError(name, getattr(config, name), needed)

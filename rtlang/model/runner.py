@@ -40,6 +40,27 @@ class PageMemory(Protocol):
         """Copy what `read_page` gave into a page."""
 
 
+class StateContent(Protocol):
+    """The content of states as bytes. Both methods may be called from any thread while steps run, for slots that no step writes."""
+
+    @property
+    def state_format(self) -> str:
+        """Determines how the bytes of a state are laid out."""
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of one state in all layers."""
+
+    def release_states(self, slots: Sequence[int]) -> None:
+        """Give the memory of unused slots back to the system."""
+
+    def read_state(self, slot: int, out: NDArray[np.uint8]) -> None:
+        """Copy a state into `out`, uint8 [state_bytes]."""
+
+    def write_state(self, slot: int, content: NDArray[np.uint8]) -> None:
+        """Copy what `read_state` gave into a slot."""
+
+
 class Runner(Protocol):
     """Owns a model and its KV pages. Used by one thread at a time; `load` comes first.
 
@@ -66,12 +87,20 @@ class Runner(Protocol):
         """Pages available to sequences."""
 
     @property
+    def num_states(self) -> int:
+        """State slots available to sequences and checkpoints; 0 for a model without recurrent layers, at least 2 for others."""
+
+    @property
     def max_model_len(self) -> int:
         """Maximum sequence length in tokens."""
 
     @property
     def page_memory(self) -> PageMemory | None:
         """Access to the content of pages for the tiers below the pool; None if the runner has none."""
+
+    @property
+    def state_memory(self) -> StateContent | None:
+        """The same for states; None also for a model without recurrent layers."""
 
     def load(self) -> None:
         """Load the model and allocate the KV pages.

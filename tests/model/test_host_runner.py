@@ -210,7 +210,7 @@ def test_without_a_setting_the_pool_has_room_for_usual_sequences(
     ):
         monkeypatch.setattr(system_resources, "total_bytes", lambda total=total: total)
         monkeypatch.setattr(system_resources, "free_bytes", lambda free=free: free)
-        assert runner._pick_num_pages(page_bytes) == expected
+        assert runner._pick_sizes(page_bytes, 0) == (expected, 0)
     monkeypatch.undo()
     assert runner.num_pages == usual
 

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from rtlang.model.layers.attention import HeadGeometry, StepAttention, Window
 from rtlang.model.layers.linear import Linear, own_memory, tune_linears
+from rtlang.model.layers.states import StateShape
 from rtlang.model.layers.weight_source import WeightSource
 from rtlang.model.loading.model_config import ModelConfig, RopeConfig
 from rtlang.model.parallel.group import RankGroup
@@ -47,11 +48,15 @@ class Decoder(Protocol):
 
     @property
     def geometries(self) -> tuple[HeadGeometry, ...]:
-        """Head geometry of each layer."""
+        """Head geometry of each attention layer."""
 
     @property
     def windows(self) -> tuple[Window, ...]:
-        """Sliding window and chunk size of each layer."""
+        """Sliding window and chunk size of each attention layer."""
+
+    @property
+    def state_shapes(self) -> tuple[StateShape, ...]:
+        """The tensors of a state, in a fixed order; empty for a model without recurrent layers."""
 
     @property
     def is_row_invariant(self) -> bool:
@@ -104,6 +109,7 @@ class NativeDecoder:
         self._cos, self._sin = self._rotations(_FIRST_ROPE_LEN)
         self._geometry = HeadGeometry(config.num_q_heads, config.num_kv_heads, config.head_dim, config.head_dim)
         self.geometries = (self._geometry,) * config.num_layers
+        self.state_shapes: tuple[StateShape, ...] = ()
 
     @classmethod
     def load(

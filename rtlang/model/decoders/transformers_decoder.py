@@ -40,6 +40,7 @@ from rtlang.model.decoders.transformers_loading import load_model, progress_repo
 from rtlang.model.layers.attention import HeadGeometry, PagedKV, StepAttention, Window
 from rtlang.model.layers.linear import own_memory, pack_linears
 from rtlang.model.layers.low_bit_modules import LowBitExperts, low_bit_modules, stand_ins, wrong_layer
+from rtlang.model.layers.states import StateShape
 from rtlang.model.layers.weight_source import CheckpointWeights
 from rtlang.model.loading.published import quiet, read_config
 from rtlang.model.parallel.divided_layers import divide
@@ -93,6 +94,7 @@ class TransformersDecoder:
         self.model, self.path, self.dtype, self.device = model, path, dtype, device or torch.device("cpu")
         self._group, self._is_divided = group, False
         self.geometries: tuple[HeadGeometry, ...] = ()
+        self.state_shapes: tuple[StateShape, ...] = ()
         self.is_row_invariant = is_deterministic  # otherwise sums of torch may depend on the number of tokens
         self._window_of: dict[int, Window] = {}  # by layer, learned from the masks of the self-check
         self._has_masks = True  # whether the library still builds masks
@@ -103,14 +105,11 @@ class TransformersDecoder:
         self._has_few_bits = bool(low_bit_modules(model))
         self._is_exact = dtype is torch.float32 and not self._has_few_bits
         self._sequences: list[list[int]] = []  # of the self-check
-        self._stock: list[
-            Tensor
-        ] = []  # the stock model's logits of each, computed in float32: [len(sequence), vocab_size]
+        # the stock model's logits of each, computed in float32: [len(sequence), vocab_size]
+        self._stock: list[Tensor] = []
         self._noise = 0.0  # median relative error of the stock model's logits in `dtype`
         self._few_bits_stock: list[Tensor] = []  # as _stock, with layers of few bits and in `dtype`
-        self._sway: Tensor = torch.zeros(
-            len(_CHECK_LENGTHS)
-        )  # by how much a nudge moves the stock logits of each, at most
+        self._sway = torch.zeros(len(_CHECK_LENGTHS))  # by how much a nudge moves the stock logits of each, at most
 
     @classmethod
     def load(

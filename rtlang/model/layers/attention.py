@@ -17,6 +17,7 @@ from torch import Tensor
 
 from rtlang.cache.pool import KVPool
 from rtlang.model.batch import Batch
+from rtlang.model.layers.states import StepStates
 from rtlang_kernels import ops
 from rtlang_kernels.contract.attention_plan import AttentionPlan
 from rtlang_kernels.contract.kv_lines import line_bytes
@@ -88,6 +89,8 @@ class PagedKV:
     @property
     def page_format(self) -> str:
         """Determines how the bytes of a page are laid out."""
+        if not self.k:
+            return f"no layers, {self.page_size} tokens"
         shapes = [(pool.num_layers, *pool.k(0).shape[1:], pool.v(0).shape[2]) for pool in self._pools]
         return f"{self.k[0].dtype}, {self.page_size} tokens, layers and heads {shapes}"
 
@@ -134,9 +137,10 @@ class StepAttention:
 
     Attributes:
         input_ids: int64 [num_tokens]; defaults to the batch's.
+        states: the states of the step's rows; None for a model without recurrent layers.
     """
 
-    __slots__ = ("_has_surplus", "_plans", "batch", "input_ids", "kv")
+    __slots__ = ("_has_surplus", "_plans", "batch", "input_ids", "kv", "states")
 
     def __init__(
         self,
@@ -144,9 +148,10 @@ class StepAttention:
         kv: PagedKV,
         plans: Mapping[HeadGeometry, AttentionPlan] | None = None,
         input_ids: Tensor | None = None,
+        states: StepStates | None = None,
     ) -> None:
         """Create the attention of a step. If `plans` has precomputed plans for all head geometries, `batch` may end with padding rows."""
-        self.batch, self.kv = batch, kv
+        self.batch, self.kv, self.states = batch, kv, states
         self._has_surplus = bool(plans)
         self.input_ids = batch.input_ids if input_ids is None else input_ids
         self._plans: dict[HeadGeometry, AttentionPlan] = dict(plans or {})

@@ -15,6 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rtlang.cache import system_memory
+from rtlang.cache.pool import lazy_zeros
 from rtlang_kernels.contract.state_plan import StatePlan
 
 
@@ -39,13 +41,16 @@ def state_bytes(shapes: Sequence[StateShape]) -> int:
 
 
 class StateMemory:
-    """`num_slots` states on one device. Owned by the model runner; kernels write into its tensors."""
+    """`num_slots` states on one device. Owned by the model runner; kernels write into its tensors.
+
+    On a host, memory is committed when a slot is first written.
+    """
 
     def __init__(self, shapes: Sequence[StateShape], num_slots: int, device: torch.device | str = "cpu") -> None:
         """Allocate zeros."""
         self.shapes, self.num_slots = tuple(shapes), num_slots
         self._tensors = {
-            (each.layer, each.name): torch.zeros((num_slots, *each.shape), dtype=each.dtype, device=device)
+            (each.layer, each.name): lazy_zeros((num_slots, *each.shape), each.dtype, torch.device(device))
             for each in self.shapes
         }
 
@@ -62,6 +67,16 @@ class StateMemory:
     def state_format(self) -> str:
         """Determines how the bytes of a state are laid out."""
         return ", ".join(f"{each.layer}.{each.name} {each.dtype} {list(each.shape)}" for each in self.shapes)
+
+    def release_states(self, slots: Sequence[int]) -> None:
+        """Give the memory of unused slots back to the system; their states have no meaning afterwards.
+
+        Does nothing on a device, and where the system has no such call.
+        """
+        for shape, tensor in zip(self.shapes, self._tensors.values(), strict=True):
+            if tensor.device.type == "cpu":
+                for slot in slots:
+                    system_memory.release(tensor[slot].data_ptr(), shape.num_bytes)
 
     def read_state(self, slot: int, out: NDArray[np.uint8]) -> None:
         """Copy the state of a slot on the host into `out`, uint8 [state_bytes]."""
