@@ -93,7 +93,7 @@ def rope_append(
 ) -> None:
     """Process BLOCK_H heads of one token. Grid: (tokens, blocks of query heads + blocks of KV heads).
 
-    Queries are rotated in place; keys are rotated into their slot, values copied.
+    Queries are rotated in place; keys are rotated into their slot, values copied. Nothing is written for a negative slot.
     """
     token = tl.program_id(0).to(tl.int64)
     block = tl.program_id(1)
@@ -122,8 +122,8 @@ def rope_append(
         )
     else:
         head = (block - num_q_blocks) * BLOCK_H + tl.arange(0, BLOCK_H)
-        is_head = head < NUM_KV_HEADS
         slot = tl.load(slot_mapping + token)
+        is_head = head < tl.where(slot >= 0, NUM_KV_HEADS, 0)
         _rotated_heads(
             k,
             k_pool,
@@ -202,7 +202,10 @@ def copy_lines(
     TO_FLOAT8: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
-    """Copy BLOCK elements of one line (a slot or a page): target[target_ids[i]] = source[source_ids[i]]. Grid: (lines, blocks)."""
+    """Copy BLOCK elements of one line (a slot or a page): target[target_ids[i]] = source[source_ids[i]], if target_ids[i] >= 0.
+
+    Grid: (lines, blocks).
+    """
     line = tl.program_id(0).to(tl.int64)
     origin, place = line, line
     if HAS_SOURCE_IDS:
@@ -210,6 +213,6 @@ def copy_lines(
     if HAS_TARGET_IDS:
         place = tl.load(target_ids + line)
     dims = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    is_element = dims < size
+    is_element = dims < tl.where(place >= 0, size, 0)
     value = tl.load(source + origin * source_stride + dims, mask=is_element, other=0.0)
     tl.store(target + place * target_stride + dims, _stored(value, target, TO_FLOAT8), mask=is_element)

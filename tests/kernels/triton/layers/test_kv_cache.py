@@ -14,19 +14,21 @@ from tests.support.kernels.gpu import DEVICE
 @pytest.mark.parametrize("v_head_dim", [8, 600])
 def test_tokens_are_written_to_their_slots(dtype: torch.dtype, v_head_dim: int) -> None:
     generator = torch.Generator().manual_seed(0)
-    k_pool = torch.randn(16, 2, 8, generator=generator).to(dtype).to(DEVICE)
-    v_pool = torch.randn(16, 2, v_head_dim, generator=generator).to(dtype).to(DEVICE)
-    before = k_pool.clone(), v_pool.clone()
+    held = torch.randn(18, 2, 8, generator=generator).to(dtype).to(DEVICE)
+    v_held = torch.randn(18, 2, v_head_dim, generator=generator).to(dtype).to(DEVICE)
+    k_pool, v_pool = held[2:], v_held[2:]  # a negative slot would be in front of the pool
+    before = held.clone(), v_held.clone()
     fused = torch.randn(3, 5, 8, generator=generator).to(dtype).to(DEVICE)
     v = torch.randn(3, 2, v_head_dim, generator=generator).to(dtype).to(DEVICE)
     slots = torch.tensor([4, 15, 0], device=DEVICE)
     with use_backend("triton"):
         ops.write_kv(fused[:, 1:3], v, k_pool, v_pool, slots)
+        ops.write_kv(-fused[:, 1:3], -v, k_pool, v_pool, torch.tensor([-1, -2, -1], device=DEVICE))  # replayed tokens
     assert torch.equal(k_pool[slots], fused[:, 1:3])
     assert torch.equal(v_pool[slots], v)
-    rest = torch.tensor([slot for slot in range(16) if slot not in (4, 15, 0)], device=DEVICE)
-    assert torch.equal(k_pool[rest], before[0][rest])
-    assert torch.equal(v_pool[rest], before[1][rest])
+    rest = torch.tensor([slot for slot in range(18) if slot - 2 not in (4, 15, 0)], device=DEVICE)
+    assert torch.equal(held[rest], before[0][rest])
+    assert torch.equal(v_held[rest], before[1][rest])
 
 
 @pytest.mark.parametrize(

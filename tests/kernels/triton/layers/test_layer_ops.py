@@ -26,8 +26,10 @@ def test_rope_append(dtype: torch.dtype, norms: str, head_dim: int, half: int) -
     original = fused.double()
     angles = torch.rand(50, half, generator=torch.Generator().manual_seed(1)).to(DEVICE) * 6
     positions = torch.tensor([3, 0, 49, 7, 8], device=DEVICE)
-    slots = torch.tensor([9, 2, 0, 11, 5], device=DEVICE)
-    pools = torch.full((2, 12, num_kv_heads, head_dim), float("nan"), dtype=dtype, device=DEVICE)
+    slots = torch.tensor([9, -1, 0, 11, 5], device=DEVICE)
+    written = torch.tensor([0, 2, 3, 4], device=DEVICE)  # the other token is replayed
+    held = torch.full((2, 13, num_kv_heads, head_dim), float("nan"), dtype=dtype, device=DEVICE)
+    pools = held[:, 1:]  # a negative slot would be in front of the pool
     weights = normal(2, head_dim, dtype=dtype, seed=2)
     q_norm, k_norm = weights[0] if norms == "both" else None, weights[1] if norms != "none" else None
     with use_backend("triton"):
@@ -56,10 +58,12 @@ def test_rope_append(dtype: torch.dtype, norms: str, head_dim: int, half: int) -
         return turned
 
     assert relative_error(fused[:, :4], wanted(original[:, :4], q_norm)) < TOLERANCE[dtype]
-    assert relative_error(pools[0, slots], wanted(original[:, 4:6], k_norm)) < TOLERANCE[dtype]
-    assert torch.equal(pools[1, slots].double(), original[:, 6:])
+    keys = wanted(original[:, 4:6], k_norm)[written]
+    assert relative_error(pools[0, slots[written]], keys) < TOLERANCE[dtype]
+    assert torch.equal(pools[1, slots[written]].double(), original[written, 6:])
     untouched = torch.tensor([slot for slot in range(12) if slot not in slots.tolist()], device=DEVICE)
     assert torch.isnan(pools[:, untouched]).all()
+    assert torch.isnan(held[:, 0]).all()
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
