@@ -269,6 +269,10 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/kernels/triton/layers/test_layer_ops.py",
         "tested through what launches it",
     ),
+    "kernels/rtlang_kernels/triton/recurrence/recurrence_kernel.py": (
+        "tests/kernels/triton/recurrence/test_recurrence.py",
+        "tested through what launches it",
+    ),
     "kernels/rtlang_kernels/triton/sampling/logits_kernel.py": (
         "tests/kernels/triton/sampling/test_logits.py",
         "tested through what launches it",

@@ -135,6 +135,7 @@ def triton_backend() -> Backend:
     from rtlang_kernels.triton.attention import paged_attention
     from rtlang_kernels.triton.layers import kv_cache, layer_ops
     from rtlang_kernels.triton.linear import low_bit_linear
+    from rtlang_kernels.triton.recurrence import recurrence
     from rtlang_kernels.triton.sampling import logits, sampler
 
     return Backend(
@@ -152,6 +153,9 @@ def triton_backend() -> Backend:
         logits.apply_token_mask,
         logits.apply_penalties,
         low_bit_linear=low_bit_linear.GpuLowBitLinear,
+        causal_conv=recurrence.causal_conv,
+        gated_recurrence=recurrence.gated_recurrence,
+        selective_scan=recurrence.selective_scan,
     )
 
 

@@ -28,7 +28,17 @@ LAYERS = {
 }
 INNER_LAYERS = {
     "cpu": {"codegen": 0, "": 1, "attention": 2, "fused": 3},
-    "triton": {"primitives": 0, "attention": 1, "sampling": 1, "layers": 1, "linear": 1, "grammar": 1, "aot": 2, "": 3},
+    "triton": {
+        "primitives": 0,
+        "attention": 1,
+        "sampling": 1,
+        "layers": 1,
+        "linear": 1,
+        "recurrence": 1,
+        "grammar": 1,
+        "aot": 2,
+        "": 3,
+    },
 }
 TORCH_FREE = (  # besides what they import of the libraries below
     "contract.sampler_settings",

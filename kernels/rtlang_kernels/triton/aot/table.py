@@ -19,6 +19,7 @@ from rtlang_kernels.planning.tile_sizes import (
     split_dim,
 )
 from rtlang_kernels.triton.aot.linear_table import linear_variants
+from rtlang_kernels.triton.aot.recurrence_table import recurrence_variants
 from rtlang_kernels.triton.aot.variant import ANY_FLUSH, ARITHMETIC_FLUSH, CompiledVariant
 from rtlang_kernels.triton.attention import merge_kernel, rectangle_kernel
 from rtlang_kernels.triton.attention.paged_attention import MERGE_FEW, MERGE_MANY, merge_block
@@ -361,7 +362,13 @@ def automaton_variants() -> Iterator[CompiledVariant]:
 
 
 def variants(arch: str) -> list[CompiledVariant]:
-    """The table for one target. For sm_100, these are linear layers only, which have matrix instructions of their own there."""
+    """The table for one target. For sm_100, linear layers, which have matrix instructions of their own there, and recurrent layers."""
     if arch == SM_100:
-        return [*linear_variants(arch)]
-    return [*attention_variants(arch), *other_variants(), *automaton_variants(), *linear_variants(arch)]
+        return [*recurrence_variants(), *linear_variants(arch)]
+    return [
+        *attention_variants(arch),
+        *other_variants(),
+        *automaton_variants(),
+        *recurrence_variants(),
+        *linear_variants(arch),
+    ]
