@@ -40,6 +40,8 @@ class Backend:
     `contract.low_bit`, whose outputs follow one another, a bias, whether gated, and the dtype of inputs; `float_input_linear` does not
     quantize the inputs, or is None if no layer does. `joined_linear` makes one layer of several of the same inputs, so that these are
     prepared once, or returns None if it cannot. `tune` sets what is measured of the packed layers of a model, once they are loaded.
+    `head_linears` packs a weight per attention head [num_heads, out, in] and returns a function that multiplies x [num_tokens, num_heads,
+    in] into out [num_tokens, num_heads, out], both with contiguous heads; None leaves that to torch.
     `fused_step` is None or covers only supported shapes, see `rtlang_kernels.contract.fused_step`; it returns None for linear layers that
     are not supported.
     """
@@ -63,6 +65,7 @@ class Backend:
     )
     float_input_linear: Callable[[Sequence[LowBitWeight], Tensor | None, bool, torch.dtype], LinearLayer] | None = None
     joined_linear: Callable[[Sequence[LinearLayer]], LinearLayer | None] | None = None
+    head_linears: Callable[[Tensor], Callable[[Tensor, Tensor], None]] | None = None
     tune: Callable[[Sequence[LinearLayer]], None] | None = None
     fused_step: Callable[[FusedShape, Sequence[FusedLayer], Tensor], FusedStep | None] | None = None
     causal_conv: Callable[[Tensor, Tensor, Tensor | None, Tensor, StatePlan, str | None], Tensor] = (
@@ -103,7 +106,7 @@ def cpu_backend() -> Backend:
         low_bit_linear,
         sampling,
     )
-    from rtlang_kernels.cpu.attention import attention
+    from rtlang_kernels.cpu.attention import attention, head_linear
     from rtlang_kernels.cpu.fused import fused_step
 
     return Backend(
@@ -124,6 +127,7 @@ def cpu_backend() -> Backend:
         low_bit_linear=float8_linear.low_bit_linear,
         float_input_linear=float_input_linear.float_input_linear,
         joined_linear=low_bit_linear.joined_linear,
+        head_linears=head_linear.HeadLinears,
         tune=linear_tuning.tune,
         fused_step=fused_step.CpuFusedStep.of,
     )

@@ -6,6 +6,9 @@ Layout. One layer's KV is `k_pool [num_slots, num_kv_heads, head_dim]` and `v_po
 page_size + offset. On a CPU, pools may be int8 with a scale for each head of a token: views into the lines of `contract.kv_lines`. The
 query heads of one KV head are adjacent: query head h reads KV head h // (num_q_heads / num_kv_heads). Rows of a step come in depth-first
 order of the prefix tree.
+
+Latent attention (MLA) is attention with one KV head whose values are the first v_head_dim elements of its keys: `v_pool` is the view
+`k_pool[..., :v_head_dim]`, so a line is stored and read once for all query heads.
 """
 
 from __future__ import annotations
@@ -122,7 +125,8 @@ def paged_attention_with_lse(
     Args:
         q: [num_tokens, num_q_heads, head_dim]; the two last dimensions contiguous.
         k_pool, v_pool: one layer's KV (see the module), dtype of q; on a GPU also float8_e4m3fn, without NaN in slots that a row uses; on
-            a CPU also int8. Slots that no row uses may hold anything, NaN included.
+            a CPU also int8. Slots that no row uses may hold anything, NaN included. With one KV head, pools may be parts of longer lines,
+            and v_pool a view of k_pool; not in int8.
         plan: the plan of this step, from `plan_attention`.
         scale: factor by which q.k is multiplied; positive and finite.
         sliding_window: only keys at positions > q_position - sliding_window.

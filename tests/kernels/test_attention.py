@@ -7,7 +7,16 @@ import pytest
 import torch
 
 from rtlang_kernels import ops
-from tests.support.kernels.attention_cases import Step, Tree, exact, make_step, random_tree, relative_error, use_backend
+from tests.support.kernels.attention_cases import (
+    Step,
+    Tree,
+    exact,
+    latent_step,
+    make_step,
+    random_tree,
+    relative_error,
+    use_backend,
+)
 from tests.support.long_tests import crossed
 
 BACKENDS = sorted(ops.BACKENDS)
@@ -103,6 +112,40 @@ def test_rows_that_replay_tokens_of_shared_pages(name: str, dtype: torch.dtype) 
     together = ops.paged_attention(step.q, step.k_pool, step.v_pool, step.plan(name), scale=0.25)[4:24]
     separate = ops.paged_attention(single.q, step.k_pool, step.v_pool, single.plan(name), scale=0.25)
     assert relative_error(together, separate.double()) < TOLERANCE[dtype]
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize(
+    ("dtype", "group", "rank", "rope_dim"),
+    [(torch.bfloat16, 16, 512, 64), (torch.float32, 40, 256, 32), (torch.float32, 3, 40, 5), (torch.bfloat16, 9, 7, 3)],
+    ids=str,
+)
+def test_values_that_are_parts_of_the_keys(name: str, dtype: torch.dtype, group: int, rank: int, rope_dim: int) -> None:
+    """Latent attention: all query heads share a line, of which rows share prefixes."""
+    rng = np.random.default_rng(rank)
+    tree = random_tree(rng, num_rows=4, longest=70, page_size=8, extend=True)
+    check(latent_step(tree, group=group, rank=rank, rope_dim=rope_dim, dtype=dtype), name)
+    if rank < 100:
+        shared = Tree([288, 290, 300, 272], [1, 1, 1, 9], [0, 256, 256, 256], 16)
+        check(latent_step(shared, group=group, rank=rank, rope_dim=rope_dim, dtype=dtype), name, sliding_window=200)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_latent_attention_of_a_token_has_the_same_bits_in_any_step(dtype: torch.dtype) -> None:
+    """A prompt in one step, in chunks, and token by token beside the other row."""
+    tree = Tree([60, 55], [60, 55], [0, 32], 16)
+    step = latent_step(tree, group=5, rank=64, rope_dim=16, dtype=dtype)
+    whole = ops.paged_attention(step.q, step.k_pool, step.v_pool, step.plan("cpu"), scale=0.2)
+    for lengths, new in (([20, 32], [20, 32]), ([41, 33], [21, 1]), ([42, 55], [1, 22]), ([60, 55], [18, 3])):
+        arguments = step.plan_args | {
+            "seq_lens": np.array(lengths, np.int32),
+            "cu_seqlens_q": np.array([0, new[0], sum(new)], np.int32),
+            "shared_lens": np.array([0, min(32, lengths[0] // 16 * 16)], np.int32),
+        }
+        firsts = lengths[0] - new[0], 60 + lengths[1] - new[1]
+        rows = torch.cat([torch.arange(first, first + n) for first, n in zip(firsts, new, strict=True)])
+        out = ops.paged_attention(step.q[rows], step.k_pool, step.v_pool, ops.plan_attention(**arguments), scale=0.2)
+        assert torch.equal(out, whole[rows])
 
 
 @pytest.mark.parametrize("name", BACKENDS)

@@ -10,6 +10,8 @@ A pool of int8 is a view [num_slots, num_kv_heads, size] into such lines: its he
 
 from __future__ import annotations
 
+from torch import Tensor
+
 LARGEST = 127  # magnitude of a byte
 SCALE_BYTES = 2
 
@@ -22,3 +24,12 @@ def scale_offset(size: int) -> int:
 def line_bytes(size: int) -> int:
     """Bytes of a line of `size` elements; even, and at least `size` rounded up to a multiple of 4."""
     return scale_offset(size) + SCALE_BYTES
+
+
+def has_adjacent_heads(pool: Tensor, head_stride: int | None = None) -> bool:
+    """Whether the heads of a slot of pool [num_slots, num_heads, size] are `head_stride` elements apart; default: size.
+
+    The only head of a slot may be a part of a longer line, as the values of latent attention are.
+    """
+    head_stride = pool.shape[2] if head_stride is None else head_stride
+    return pool.stride(2) == 1 and (pool.shape[1] == 1 or pool.stride(1) == head_stride)

@@ -63,6 +63,14 @@ def split_dim(size: int) -> tuple[int, int]:
     return low, 0 if rest == 0 else max(16, 1 << (rest - 1).bit_length())
 
 
+def reuses_keys(head_dim: int, v_head_dim: int, item_bytes: int) -> bool:
+    """Whether a tile of keys serves as values that are the first elements of the keys (latent attention).
+
+    They have to be a whole part of the tile. In float32, tiles of 512 elements would spill 2 KB of registers.
+    """
+    return split_dim(head_dim)[0] == v_head_dim and item_bytes == 2
+
+
 def attention_tile(
     arch: str, lines_class: int, head_dim: int, v_head_dim: int, item_bytes: int, *, is_shared: bool = False
 ) -> Tile:
@@ -71,10 +79,11 @@ def attention_tile(
     If the registers cannot hold all lines of the class, several programs share them: block_m divides LINES[lines_class].
 
     Args:
+        v_head_dim: 0 if tiles of keys serve as values, see `reuses_keys`.
         is_shared: whether the step has rectangles of a wider class. Then rectangles of this class are mostly short, and more programs per
             multiprocessor are worth more than long loads.
     """
-    key_bytes = (sum(split_dim(head_dim)) + sum(split_dim(v_head_dim))) * item_bytes
+    key_bytes = (sum(split_dim(head_dim)) + (sum(split_dim(v_head_dim)) if v_head_dim else 0)) * item_bytes
     is_wide, is_widest = key_bytes > 512, key_bytes > 1024
     most = 16 if item_bytes == 4 or (is_wide and arch == SM_80) else 64 if is_wide and arch == GFX942 else 128
     # On an H200, triton 3.6 compiled tiles of 64 and 128 lines to illegal memory accesses for head sizes 80 and 96, whose second part

@@ -27,5 +27,17 @@ def test_common_head_sizes_need_no_padding() -> None:
     ]
 
 
+def test_keys_serve_as_values_where_these_are_the_whole_first_part_of_their_tile() -> None:
+    for rank in range(1, 600):
+        for rope_dim in (1, 8, 32, 64):
+            low, high = tile_sizes.split_dim(rank + rope_dim)
+            is_whole = low == rank == sum(tile_sizes.split_dim(rank)) and high >= rope_dim
+            assert tile_sizes.reuses_keys(rank + rope_dim, rank, 2) == is_whole
+            assert not tile_sizes.reuses_keys(rank + rope_dim, rank, 4)
+    assert tile_sizes.reuses_keys(576, 512, 2)
+    assert tile_sizes.reuses_keys(288, 256, 2)
+    assert not tile_sizes.reuses_keys(448, 384, 2)
+
+
 def test_an_interpreted_device_is_small() -> None:
     assert tile_sizes.gpu_properties(torch.device("cpu")).num_multiprocessors < 16

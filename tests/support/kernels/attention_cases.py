@@ -129,6 +129,14 @@ def make_step(
     return Step(tree, q, k, v, plan_args)
 
 
+def latent_step(
+    tree: Tree, *, group: int, rank: int, rope_dim: int, dtype: torch.dtype = torch.float32, seed: int = 0
+) -> Step:
+    """A step of one KV head whose values are the first `rank` elements of its keys, as in latent attention."""
+    step = make_step(tree, num_kv_heads=1, group=group, head_dim=rank + rope_dim, v_head_dim=1, dtype=dtype, seed=seed)
+    return replace(step, v_pool=step.k_pool[..., :rank])
+
+
 def int8_pool(num_slots: int, num_heads: int, size: int) -> Tensor:
     """A pool of int8 whose lines hold anything."""
     generator = torch.Generator().manual_seed(size)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rtlang_kernels.contract.attention_plan import AttentionPlan
-from rtlang_kernels.contract.kv_lines import line_bytes
+from rtlang_kernels.contract.kv_lines import has_adjacent_heads, line_bytes
 from rtlang_kernels.cpu.attention.attention_kernel import RESULT_STRIDE, attend_kernel, scratch_bytes
 from rtlang_kernels.cpu.attention.attention_layout import layout_of
 from rtlang_kernels.cpu.threads import run_chunks
@@ -96,7 +96,7 @@ def paged_attention(
         q = q.contiguous()
     for name, pool in (("k_pool", k_pool), ("v_pool", v_pool)):
         head_stride = line_bytes(pool.shape[2]) if is_int8 else pool.shape[2]
-        if pool.stride()[1:] != (head_stride, 1):
+        if not has_adjacent_heads(pool, head_stride):
             raise ValueError(f"{name} strides = {pool.stride()}: expected heads {head_stride} elements apart in a slot")
     variant = variant_of(plan, sliding_window, chunk_size, v_head_dim, is_int8=is_int8)
     item, pool_item = q.element_size(), k_pool.element_size()

@@ -52,6 +52,10 @@ def attention_variants(arch: str) -> Iterator[CompiledVariant]:
         ("bf16", (192, 128), 1, every, {}),
         ("bf16", 512, 8, every, {}),
         ("fp32", (192, 128), 1, (0,), {}),
+        ("bf16", (576, 512), 16, every, {"LATENT": True}),
+        ("bf16", (576, 512), 128, (2,), {"LATENT": True, "KV_FLOAT8": True}),
+        ("bf16", (288, 256), 40, every, {"LATENT": True}),
+        ("bf16", (448, 384), 16, (0,), {}),
     ]
     for kind, size, group, classes, features in shapes:
         head_dim, v_head_dim = (size, size) if isinstance(size, int) else size
@@ -65,7 +69,8 @@ def attention_variant(
     """`rect_attn` for one tile class."""
     features = dict(features)
     is_shared = features.pop("IS_SHARED", False)
-    tile = attention_tile(arch, lines_class, head_dim, v_head_dim, ITEM_BYTES[kind], is_shared=is_shared)
+    sizes = head_dim, 0 if "LATENT" in features else v_head_dim
+    tile = attention_tile(arch, lines_class, *sizes, ITEM_BYTES[kind], is_shared=is_shared)
     (d_lo, d_hi), (v_lo, v_hi) = split_dim(head_dim), split_dim(v_head_dim)
     types = dict.fromkeys(("q", "k_pool", "v_pool", "out", "sinks"), f"*{kind}")
     types |= dict.fromkeys(("lse", "partial_out", "partial_lse"), "*fp32")
@@ -77,7 +82,7 @@ def attention_variant(
     constants = {
         "LINES_CLASS": lines_class,
         "PARTS": LINES[lines_class] // tile.block_m,
-        "NUM_KV_HEADS": 8,
+        "NUM_KV_HEADS": 1 if "LATENT" in features else 8,
         "GROUP": group,
         "HEAD_DIM": head_dim,
         "V_HEAD_DIM": v_head_dim,
@@ -95,9 +100,11 @@ def attention_variant(
         "UPCAST": False,
         "PRECISION": float32_precision(arch),
         "KV_FLOAT8": False,
+        "LATENT": False,
     }
     extra = "".join(f" {name[4:].lower()}" for name in features if name.startswith("HAS_"))
     float8 = " kv8" if "KV_FLOAT8" in features else ""
+    extra += " latent" * ("LATENT" in features)
     dims = f"D{head_dim}" if v_head_dim == head_dim else f"D{head_dim}/{v_head_dim}"
     name = f"rect_attn {kind}{float8} {dims} G{group} {LINES[lines_class]}: {tile.block_m}x{tile.block_n}{extra}"
     small = ARITHMETIC_FLUSH if float8 else None

@@ -15,9 +15,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rtlang_kernels.contract.attention_plan import AttentionPlan
+from rtlang_kernels.contract.kv_lines import has_adjacent_heads
 from rtlang_kernels.host.transfer import copy_to_device
 from rtlang_kernels.planning.shared_prefix_tiling import first_visible, tree_rectangles
-from rtlang_kernels.planning.tile_sizes import LINES, attention_tile, float32_precision, gpu_properties, split_dim
+from rtlang_kernels.planning.tile_sizes import (
+    LINES,
+    attention_tile,
+    float32_precision,
+    gpu_properties,
+    reuses_keys,
+    split_dim,
+)
 from rtlang_kernels.planning.work_items import schedule
 from rtlang_kernels.triton.attention.merge_kernel import merge_parts, merge_two
 from rtlang_kernels.triton.attention.rectangle_kernel import rect_attn
@@ -124,7 +132,7 @@ def paged_attention(
     if q.stride()[1:] != (head_dim, 1):
         q = q.contiguous()
     for name, pool in (("k_pool", k_pool), ("v_pool", v_pool)):
-        if pool.stride()[1:] != (pool.shape[2], 1):
+        if not has_adjacent_heads(pool):
             raise ValueError(f"{name} strides = {pool.stride()}: expected contiguous heads within a slot")
     variant = variant_of(plan, sliding_window, chunk_size)
     num_q_heads = plan.num_q_heads
@@ -135,13 +143,16 @@ def paged_attention(
     partial_lse = torch.empty((variant.num_partials, num_q_heads), dtype=torch.float32, device=q.device)
     arch = gpu_properties(plan.device).arch
     (d_lo, d_hi), (v_lo, v_hi) = split_dim(head_dim), split_dim(v_head_dim)
+    is_view = (k_pool.data_ptr(), k_pool.stride(0)) == (v_pool.data_ptr(), v_pool.stride(0))
+    is_latent = num_kv_heads == 1 and is_view and reuses_keys(head_dim, v_head_dim, q.element_size())
     with _Branches(plan.device, sum(size > 0 for size in variant.class_sizes)) as branches:
         for lines_class, num_items in enumerate(variant.class_sizes):
             if num_items == 0:
                 continue
             branches.next()
             is_shared = any(variant.class_sizes[lines_class + 1 :])
-            tile = attention_tile(arch, lines_class, head_dim, v_head_dim, q.element_size(), is_shared=is_shared)
+            sizes = head_dim, 0 if is_latent else v_head_dim
+            tile = attention_tile(arch, lines_class, *sizes, q.element_size(), is_shared=is_shared)
             parts = LINES[lines_class] // tile.block_m
             rect_attn[(num_items * num_kv_heads * parts,)](
                 q,
@@ -182,6 +193,7 @@ def paged_attention(
                 UPCAST=is_interpreting() and q.dtype == torch.bfloat16,
                 PRECISION=float32_precision(arch),
                 KV_FLOAT8=is_float8,
+                LATENT=is_latent,
                 num_warps=tile.num_warps,
                 enable_fp_fusion=True,
             )

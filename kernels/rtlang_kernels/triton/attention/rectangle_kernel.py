@@ -83,10 +83,12 @@ def _attend(
     UPCAST: tl.constexpr,
     PRECISION: tl.constexpr,
     KV_FLOAT8: tl.constexpr,
+    LATENT: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor, tl.tensor]:
     """Softmax state after the keys at [begin, begin + BLOCK_N), limited by `end` and, if MASKED, by the bounds of each line.
 
-    `page` is the page of each of these keys, from `_pages`.
+    `page` is the page of each of these keys, from `_pages`. LATENT: the first D_LO elements of a key are its value, so the tile of keys
+    is multiplied with the weights too and no value is loaded.
     """
     top, total, acc_lo, acc_hi = state
     position = begin + tl.arange(0, BLOCK_N)
@@ -120,9 +122,12 @@ def _attend(
     weights = tl.exp2(scores * factor - base[:, None])
     shrink = tl.exp2(top - base)
     total = total * shrink + tl.sum(weights, axis=1)
-    v_lo = _load_2d(v_base, v_offsets, tl.arange(0, V_LO)[None, :], is_key[:, None], V_HEAD_DIM, MASKED)
-    if KV_FLOAT8:
-        v_lo = from_float8(v_lo).to(q_lo.dtype)
+    if LATENT:
+        v_lo = tl.trans(k_lo)
+    else:
+        v_lo = _load_2d(v_base, v_offsets, tl.arange(0, V_LO)[None, :], is_key[:, None], V_HEAD_DIM, MASKED)
+        if KV_FLOAT8:
+            v_lo = from_float8(v_lo).to(q_lo.dtype)
     if not UPCAST:
         weights = weights.to(v_lo.dtype)
     acc_lo = acc_lo * shrink[:, None] + _product(weights, v_lo, UPCAST, PRECISION)
@@ -174,6 +179,7 @@ def rect_attn(
     UPCAST: tl.constexpr,
     PRECISION: tl.constexpr,
     KV_FLOAT8: tl.constexpr,
+    LATENT: tl.constexpr,
 ) -> None:
     """Compute the items of one class. Grid: at least (items of the class) * NUM_KV_HEADS * PARTS; surplus programs return.
 
@@ -249,6 +255,7 @@ def rect_attn(
             UPCAST,
             PRECISION,
             KV_FLOAT8,
+            LATENT,
         )
         page = next_page
     # the edges: [begin, left_end) before the full tiles, [right, end) after them
@@ -288,6 +295,7 @@ def rect_attn(
             UPCAST,
             PRECISION,
             KV_FLOAT8,
+            LATENT,
         )
 
     is_line = (

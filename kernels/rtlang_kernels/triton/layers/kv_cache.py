@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rtlang_kernels.contract.kv_lines import has_adjacent_heads
 from rtlang_kernels.host.transfer import copy_to_device
 from rtlang_kernels.triton.layers.layers_kernel import copy_lines
 from rtlang_kernels.triton.primitives.jit import check_device
@@ -48,7 +49,7 @@ def write_kv(k: Tensor, v: Tensor, k_pool: Tensor, v_pool: Tensor, slot_mapping:
     if num_tokens == 0:
         return
     for name, source, pool in (("k", k, k_pool), ("v", v, v_pool)):
-        if pool.stride()[1:] != (pool.shape[2], 1):
+        if not has_adjacent_heads(pool):
             raise ValueError(f"{name}_pool strides = {pool.stride()}: expected contiguous heads within a slot")
         lines = source if source.stride()[1:] == (source.shape[2], 1) else source.contiguous()
         _copy(lines, pool, None, slot_mapping, num_tokens, pool.shape[1] * pool.shape[2])

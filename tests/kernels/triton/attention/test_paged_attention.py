@@ -13,7 +13,16 @@ import torch
 from rtlang_kernels import ops
 from rtlang_kernels.planning.work_items import PARTIAL, schedule
 from rtlang_kernels.triton.attention import paged_attention
-from tests.support.kernels.attention_cases import Step, Tree, exact, make_step, random_tree, relative_error, use_backend
+from tests.support.kernels.attention_cases import (
+    Step,
+    Tree,
+    exact,
+    latent_step,
+    make_step,
+    random_tree,
+    relative_error,
+    use_backend,
+)
 from tests.support.kernels.gpu import DEVICE, IS_INTERPRETED, TOLERANCE, on_device, planned
 
 SPLIT = {"min_shared": 1, "min_split": 16, "min_saving_ratio": 0.0}  # shares and splits as much as possible
@@ -135,6 +144,26 @@ def test_values_of_another_size_than_keys(split: Callable[..., None]) -> None:
     tree = random_tree(np.random.default_rng(3), num_rows=3, longest=60, page_size=8, extend=True)
     split()
     check(make_step(tree, num_kv_heads=2, group=2, head_dim=48, v_head_dim=24))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "group", "rank", "rope_dim"),
+    [
+        (torch.bfloat16, 16, 512, 64),
+        (torch.float16, 40, 32, 16),
+        (torch.bfloat16, 128, 16, 8),
+        (torch.float32, 16, 64, 16),  # keys and values in tiles of their own, as for the next one
+        (torch.bfloat16, 5, 48, 16),
+    ],
+    ids=str,
+)
+def test_values_that_are_parts_of_the_keys(
+    dtype: torch.dtype, group: int, rank: int, rope_dim: int, split: Callable[..., None]
+) -> None:
+    """Latent attention: all query heads share a line, of which rows share prefixes."""
+    tree = random_tree(np.random.default_rng(rank), num_rows=3, longest=50, page_size=16, extend=rank < 500)
+    split()
+    check(latent_step(tree, group=group, rank=rank, rope_dim=rope_dim, dtype=dtype))
 
 
 def test_single_rows_and_single_tokens() -> None:
