@@ -2,7 +2,7 @@
 
 Slot `page_id * page_size + offset` of a layer holds one token's keys (or values) for all KV heads, so a run of pages is a plain strided
 matrix per head. K and V share one tensor [num_layers, 2, num_pages, page_size, num_kv_heads, head_dim] if their head dimensions are
-equal; otherwise each has its own.
+equal; otherwise each has its own. In a latent pool, values are the first v_head_dim elements of the keys and take no memory.
 """
 
 from __future__ import annotations
@@ -37,10 +37,21 @@ class KVPool:
         v_head_dim: int,
         dtype: torch.dtype,
         device: torch.device | str,
+        *,
+        is_latent: bool = False,
     ) -> None:
+        """Allocate the pages.
+
+        Args:
+            is_latent: values are the first `v_head_dim` elements of the keys.
+        """
         self.num_layers, self.num_pages, self.page_size = num_layers, num_pages, page_size
         slots = (num_pages, page_size, num_kv_heads)
-        if head_dim == v_head_dim:
+        if is_latent:
+            self._k = lazy_zeros((num_layers, *slots, head_dim), dtype, torch.device(device))
+            self._v = self._k[..., :v_head_dim]
+            self._tensors = [self._k]
+        elif head_dim == v_head_dim:
             both = lazy_zeros((num_layers, 2, *slots, head_dim), dtype, torch.device(device))
             self._tensors = [both.view(num_layers * 2, *slots, head_dim)]  # copied as one
             self._k, self._v = both[:, 0], both[:, 1]
@@ -122,10 +133,18 @@ class KVPool:
 
     @staticmethod
     def bytes_per_page(
-        num_layers: int, page_size: int, num_kv_heads: int, head_dim: int, v_head_dim: int, dtype: torch.dtype
+        num_layers: int,
+        page_size: int,
+        num_kv_heads: int,
+        head_dim: int,
+        v_head_dim: int,
+        dtype: torch.dtype,
+        *,
+        is_latent: bool = False,
     ) -> int:
         """Bytes of one page, summed over keys and values of all layers."""
-        return num_layers * page_size * num_kv_heads * (head_dim + v_head_dim) * dtype.itemsize
+        line = head_dim if is_latent else head_dim + v_head_dim
+        return num_layers * page_size * num_kv_heads * line * dtype.itemsize
 
 
 def lazy_zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
@@ -59,3 +60,22 @@ def test_bytes_per_page_is_what_the_tensors_take(v_head_dim: int) -> None:
     per_page = KVPool.bytes_per_page(LAYERS, PAGE_SIZE, HEADS, HEAD_DIM, v_head_dim, torch.bfloat16)
     assert per_page * PAGES == taken
     assert pool.num_slots == PAGES * PAGE_SIZE
+
+
+def test_values_of_a_latent_pool_are_parts_of_its_keys() -> None:
+    pool = KVPool(LAYERS, PAGES, PAGE_SIZE, 1, HEAD_DIM, 6, torch.bfloat16, "cpu", is_latent=True)
+    sizes = LAYERS, PAGE_SIZE, 1, HEAD_DIM, 6, torch.bfloat16
+    assert pool.page_bytes == KVPool.bytes_per_page(*sizes, is_latent=True) == LAYERS * PAGE_SIZE * HEAD_DIM * 2
+    for layer in range(LAYERS):
+        pool.k(layer).copy_(torch.arange(pool.k(layer).numel()).view_as(pool.k(layer)) + 1000 * layer)
+        assert pool.v(layer).shape == (PAGES * PAGE_SIZE, 1, 6)
+        assert pool.v(layer).data_ptr() == pool.k(layer).data_ptr()
+        assert torch.equal(pool.v(layer), pool.k(layer)[..., :6])
+    before = [by_page(pool.k(layer)).clone() for layer in range(LAYERS)]
+    pool.copy_pages([(4, 2), (2, 0)])
+    content = np.empty(pool.page_bytes, np.uint8)
+    pool.read_page(1, content)
+    pool.write_page(3, content)
+    for layer, old in enumerate(before):
+        assert torch.equal(by_page(pool.k(layer)), old[[2, 1, 4, 1, 4]])
+        assert torch.equal(by_page(pool.v(layer)), old[[2, 1, 4, 1, 4]][..., :6])

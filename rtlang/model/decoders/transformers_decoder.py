@@ -35,6 +35,8 @@ from rtlang.model.batch import Batch, moved
 from rtlang.model.decoders import falcon
 from rtlang.model.decoders.fixed_tiles import tiles_of
 from rtlang.model.decoders.float32_math import Float32Math
+from rtlang.model.decoders.latent_attention import absorb_projections, multiply_out, pack_projections, projections_of
+from rtlang.model.decoders.logit_errors import nudged, relative_errors
 from rtlang.model.decoders.low_bit_loading import load_weights
 from rtlang.model.decoders.transformers_loading import load_model, progress_reported
 from rtlang.model.layers.attention import HeadGeometry, PagedKV, StepAttention, Window
@@ -233,13 +235,16 @@ class TransformersDecoder:
             raise self._refusal("its attention layers have no layer_idx")
         self._called.append(layer)
         q, k, v = query[0].transpose(0, 1), key[0].transpose(0, 1), value[0].transpose(0, 1)  # [T, H, D]
-        num_computed = len(q)
+        num_computed, head_dim, latent = len(q), q.shape[2], projections_of(module)
+        if latent is not None and self._step is not None:
+            q = latent.absorbed(q)
         if self._step is not None and self.is_row_invariant:  # tokens that fill a tile have no pages
             num_tokens = self._step.batch.num_tokens
             q, k, v = q[:num_tokens], k[:num_tokens], v[:num_tokens]
         if self._step is None:
-            self._probed[layer] = HeadGeometry(q.shape[1], k.shape[1], k.shape[2], v.shape[2])
-            return q.new_zeros((1, q.shape[0], q.shape[1], v.shape[2]))
+            geometry = HeadGeometry(q.shape[1], k.shape[1], k.shape[2], v.shape[2])
+            self._probed[layer] = geometry if latent is None else latent.geometry(q.shape[1])
+            return q.new_zeros((1, *q.shape[:2], v.shape[2] if latent is None else latent.v_head_dim))
         window, chunk = self._window(layer, mask, options.get("sliding_window"))
         scale, sinks = options.get("scaling"), options.get("s_aux")
         dtype = self._step.kv.dtype
@@ -248,7 +253,7 @@ class TransformersDecoder:
             q.to(dtype).contiguous(),
             k.to(dtype).contiguous(),
             v.to(dtype).contiguous(),
-            scale=float(scale) if scale is not None else q.shape[2] ** -0.5,
+            scale=float(scale) if scale is not None else head_dim**-0.5,
             sliding_window=window,
             chunk_size=chunk,
             soft_cap=options.get("softcap") or None,
@@ -256,6 +261,8 @@ class TransformersDecoder:
         )
         if len(out) < num_computed:
             out = torch.cat([out, out.new_zeros((num_computed - len(out), *out.shape[1:]))])
+        if latent is not None:
+            out = latent.expanded(out)
         return out.to(query.dtype)[None]
 
     def _window(self, layer: int, mask: LocalMask | None, given: int | None) -> Window:
@@ -283,6 +290,7 @@ class TransformersDecoder:
         self._sequences = [
             torch.randint(0, vocab, (length,), generator=generator).tolist() for length in _CHECK_LENGTHS
         ]
+        multiply_out(self.model)
         group = self._group
         if group is None:
             self.model.to(self.device)
@@ -305,7 +313,7 @@ class TransformersDecoder:
         narrow = [] if self._is_exact else self._stock_logits(self._sequences)
         with self._exact_math():
             self._stock = self._stock_logits(self._sequences)
-            swayed = map(_relative_errors, self._nudged_logits(_NUDGE), self._stock)
+            swayed = map(relative_errors, self._nudged_logits(_NUDGE), self._stock)
             self._sway = torch.stack([each.max() for each in swayed])
         if not narrow:
             return
@@ -314,9 +322,9 @@ class TransformersDecoder:
             if wrong is not None:
                 raise self._refusal(f"a layer of its quantized weights computes something else: {wrong}")
             self._few_bits_stock = narrow
-            errors = torch.cat(list(map(_relative_errors, self._nudged_logits(_FEW_BITS_NUDGE), narrow)))
+            errors = torch.cat(list(map(relative_errors, self._nudged_logits(_FEW_BITS_NUDGE), narrow)))
         else:
-            errors = torch.cat(list(map(_relative_errors, narrow, self._stock)))
+            errors = torch.cat(list(map(relative_errors, narrow, self._stock)))
         if not bool(errors.isfinite().all()):
             raise self._refusal(f"its activations overflow in {self.dtype}; choose another dtype")
         self._noise = float(errors.median())
@@ -324,7 +332,7 @@ class TransformersDecoder:
     def _nudged_logits(self, amount: float) -> list[Tensor]:
         """The stock model's logits for embeddings whose lanes are changed by `amount` times as much as they are."""
         nudge = self.model.get_input_embeddings().register_forward_hook(
-            lambda _, __, embeddings: _nudged(embeddings, amount)
+            lambda _, __, embeddings: nudged(embeddings, amount)
         )
         try:
             return self._stock_logits(self._sequences)
@@ -350,6 +358,7 @@ class TransformersDecoder:
         few_bits_stock = self._few_bits_stock
         self._sequences, self._stock, self._few_bits_stock = [], [], []
         self._replace_attention()
+        absorb_projections(self.model)
         self._disable_padding_check()
         self._called = []
         self._guarded(torch.tensor([sequences[0][:1]]), torch.zeros((1, 1), dtype=torch.int64), torch.tensor([0]))
@@ -361,6 +370,7 @@ class TransformersDecoder:
             with self._exact_math():
                 self._check_exact(self._logit_errors(sequences, stock, torch.float32))
         num_packed = pack_linears(self.model) if self.device.type == "cpu" else 0
+        pack_projections(self.model)
         for parameter in self.model.parameters():
             parameter.data = own_memory(parameter.data)
         for module in self.model.modules():
@@ -469,7 +479,7 @@ class TransformersDecoder:
             self._disable_masks()  # the second step runs like all later ones
             parts = found.split_with_sizes([stop - start for start, stop in cuts])
             for index, (start, stop) in enumerate(cuts):
-                errors[index].append(_relative_errors(parts[index], stock[index][start:stop]))
+                errors[index].append(relative_errors(parts[index], stock[index][start:stop]))
         return [torch.cat(each) for each in errors]
 
     def _check_exact(self, errors: list[Tensor]) -> None:
@@ -551,19 +561,6 @@ class TransformersDecoder:
             kind = f"expected 1 for model type {self.model.config.model_type!r}, divided by its plan in transformers"
             return ConfigError("tensor_parallel", self._group.size if self._group else 1, f"{kind}: {reason}")
         return ModelLoadError(self.path, f"model type {self.model.config.model_type!r} is not supported: {reason}")
-
-
-def _relative_errors(logits: Tensor, expected: Tensor) -> Tensor:
-    """Relative error of each token: [N, vocab_size] twice -> [N]. The mean of a token's logits does not count as their size."""
-    spread = (expected - expected.mean(-1, keepdim=True)).norm(dim=-1).clamp_min(1e-6)
-    errors: Tensor = (logits - expected).norm(dim=-1) / spread
-    return errors
-
-
-def _nudged(embeddings: Tensor, amount: float) -> Tensor:
-    """Embeddings whose last bits are changed, differently in each lane."""
-    signs: Tensor = torch.arange(embeddings.numel(), device=embeddings.device).view_as(embeddings) * 7919 % 3 - 1
-    return (embeddings + embeddings * signs.mul(amount)).to(embeddings.dtype)
 
 
 def _do_nothing(*_: object) -> None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rtlang.cache.pool import KVPool
+from rtlang.contract.errors import ConfigError
 from rtlang.model.batch import Batch
 from rtlang.model.layers.states import StepStates
 from rtlang_kernels import ops
@@ -24,21 +25,29 @@ from rtlang_kernels.contract.kv_lines import line_bytes
 
 Window = tuple[int | None, int | None]
 """(sliding window, chunk size) of a layer in tokens; None if not used."""
+KVShape = tuple[int, int, int, bool]
+"""(num_kv_heads, head_dim, v_head_dim, is_latent) of a layer."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeadGeometry:
-    """Heads of one attention layer; keys and values may differ in size."""
+    """Heads of one attention layer; keys and values may differ in size.
+
+    Attributes:
+        is_latent: the single KV head is a line that all query heads share, and its first `v_head_dim` elements are the values. Pages
+            store it once.
+    """
 
     num_q_heads: int
     num_kv_heads: int
     head_dim: int
     v_head_dim: int
+    is_latent: bool = False
 
     @property
-    def kv_shape(self) -> tuple[int, int, int]:
-        """(num_kv_heads, head_dim, v_head_dim), which determine the shape of the layer's pages."""
-        return self.num_kv_heads, self.head_dim, self.v_head_dim
+    def kv_shape(self) -> KVShape:
+        """Determines the shape of the layer's pages."""
+        return self.num_kv_heads, self.head_dim, self.v_head_dim, self.is_latent
 
 
 class PagedKV:
@@ -58,21 +67,24 @@ class PagedKV:
         Args:
             dtype: dtype in which layers compute queries, keys and values.
             kv_dtype: dtype in which pages store keys and values; default: `dtype`. int8 comes with scales
-                (`rtlang_kernels.contract.kv_lines`).
+                (`rtlang_kernels.contract.kv_lines`) and is refused for latent layers.
+        Raises:
+            ConfigError: `kv_dtype` is int8 and a layer is latent.
         """
         kv_dtype = kv_dtype or dtype
         self.num_pages, self.page_size, self.dtype = num_pages, page_size, dtype
         self.device = torch.device(device)
         self.geometries = tuple(geometries)
-        layers_of: dict[tuple[int, int, int], list[int]] = {}
+        layers_of: dict[KVShape, list[int]] = {}
         for layer, geometry in enumerate(self.geometries):
             layers_of.setdefault(geometry.kv_shape, []).append(layer)
         self._pools: list[KVPool] = []
         views: dict[int, tuple[Tensor, Tensor]] = {}
         for shape, layers in layers_of.items():
-            pool = KVPool(len(layers), num_pages, page_size, *_held(shape, kv_dtype), kv_dtype, device)
+            _, size, v_size, is_latent = shape
+            held = _held(shape, kv_dtype)
+            pool = KVPool(len(layers), num_pages, page_size, *held, kv_dtype, device, is_latent=is_latent)
             self._pools.append(pool)
-            _, size, v_size = shape
             views.update({layer: (pool.k(i)[..., :size], pool.v(i)[..., :v_size]) for i, layer in enumerate(layers)})
         self.k = tuple(
             views[layer][0] for layer in range(len(self.geometries))
@@ -121,15 +133,22 @@ class PagedKV:
     @staticmethod
     def bytes_per_page(geometries: Sequence[HeadGeometry], page_size: int, dtype: torch.dtype) -> int:
         """Bytes of one page, summed over all layers."""
-        shapes = (_held(geometry.kv_shape, dtype) for geometry in geometries)
-        return sum(KVPool.bytes_per_page(1, page_size, *shape, dtype) for shape in shapes)
+        return sum(
+            KVPool.bytes_per_page(1, page_size, *_held(each.kv_shape, dtype), dtype, is_latent=each.is_latent)
+            for each in geometries
+        )
 
 
-def _held(kv_shape: tuple[int, int, int], kv_dtype: torch.dtype) -> tuple[int, int, int]:
-    """The shape with the elements that a pool of this type holds of a head: with int8, a line that ends in a scale."""
-    num_kv_heads, *sizes = kv_shape
-    key_size, value_size = map(line_bytes, sizes) if kv_dtype == torch.int8 else sizes
-    return num_kv_heads, key_size, value_size
+def _held(kv_shape: KVShape, kv_dtype: torch.dtype) -> tuple[int, int, int]:
+    """Heads and elements per head that a pool of this type holds: with int8, a line that ends in a scale."""
+    num_kv_heads, key_size, value_size, is_latent = kv_shape
+    if kv_dtype != torch.int8:
+        return num_kv_heads, key_size, value_size
+    if is_latent:  # one scale cannot serve a normalized latent and a rotated key, which differ in size
+        raise ConfigError(
+            "kv_dtype", "int8", "not supported for latent attention (MLA), whose pages are compressed; use auto"
+        )
+    return num_kv_heads, line_bytes(key_size), line_bytes(value_size)
 
 
 class StepAttention:
@@ -190,6 +209,8 @@ class StepAttention:
     ) -> Tensor:
         """Write k [T, num_kv_heads, head_dim] and v [T, num_kv_heads, v_head_dim], then attend.
 
+        In a latent layer, v [T, 1, v_head_dim] is the latent and k [T, 1, head_dim - v_head_dim] the rest of the line.
+
         Args:
             q: [T, num_q_heads, head_dim], `kv.dtype`.
             scale: factor of the scores.
@@ -201,7 +222,8 @@ class StepAttention:
             [T, num_q_heads, v_head_dim], dtype of q.
         """
         k_pool, v_pool = self.kv.k[layer], self.kv.v[layer]
-        ops.write_kv(k, v, k_pool, v_pool, self.batch.slot_mapping)
+        rest = k_pool[..., v_pool.shape[2] :] if self.kv.geometries[layer].is_latent else k_pool
+        ops.write_kv(k, v, rest, v_pool, self.batch.slot_mapping)
         # Padding rows are never written; zeros keep later computations on them finite.
         out = q.new_zeros((*q.shape[:2], v_pool.shape[2])) if self._has_surplus else None
         return ops.paged_attention(

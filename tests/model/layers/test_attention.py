@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
+from rtlang.contract.errors import ConfigError
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import Row, Step
 from rtlang.model.batch import Batch
@@ -96,6 +98,35 @@ def test_a_layer_writes_its_tokens_and_attends_causally() -> None:
         scale=0.3,
     ).transpose(0, 1)
     torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_latent_layer_writes_its_line_once_and_attends_to_it() -> None:
+    """Beside a layer with as large heads whose values are stored on their own."""
+    generator = torch.Generator().manual_seed(0)
+    latent, plain = HeadGeometry(4, 1, 12, 8, is_latent=True), HeadGeometry(4, 1, 12, 8)
+    kv = PagedKV((plain, latent), num_pages=4, page_size=4, dtype=torch.float32)
+    assert kv.page_bytes == PagedKV.bytes_per_page((plain, latent), 4, torch.float32) == 4 * 4 * (12 + 8 + 12)
+    assert (
+        PagedKV((latent, latent), 4, 4, torch.float32).page_format != PagedKV((plain,), 4, 4, torch.float32).page_format
+    )
+    q, rotated, c = (torch.randn(6, heads, size, generator=generator) for heads, size in ((4, 12), (1, 4), (1, 8)))
+    lines = torch.cat([c, rotated], -1)
+    got = StepAttention(one_row(6, (3, 1)), kv).run(1, q, rotated, c, scale=0.3)
+    assert torch.equal(kv.k[1][12:16], lines[:4])
+    assert torch.equal(kv.v[1][4:6], c[4:])
+    want = StepAttention(one_row(6, (3, 1)), kv).run(0, q, lines, c, scale=0.3)
+    assert torch.equal(got, want)
+    heads = [each.expand(-1, 4, -1).transpose(0, 1) for each in (lines, c)]
+    expected = torch.nn.functional.scaled_dot_product_attention(q.transpose(0, 1), *heads, is_causal=True, scale=0.3)
+    torch.testing.assert_close(got, expected.transpose(0, 1), rtol=1e-4, atol=1e-5)
+
+
+def test_latent_pages_in_int8_are_refused_by_name() -> None:
+    geometries = (WIDE, HeadGeometry(4, 1, 12, 8, is_latent=True))
+    with pytest.raises(ConfigError, match="kv_dtype = 'int8': not supported for latent attention"):
+        PagedKV.bytes_per_page(geometries, 4, torch.int8)
+    with pytest.raises(ConfigError, match="kv_dtype = 'int8': not supported for latent attention"):
+        PagedKV(geometries, 3, 4, torch.float32, kv_dtype=torch.int8)
 
 
 def test_layers_with_equal_heads_share_a_plan() -> None:

@@ -271,6 +271,8 @@ FAMILIES: tuple[Family, ...] = (
     Family("GPT-OSS", "gpt_oss", {"head_dim": 32, **_LOCAL_AND_GLOBAL}),
     Family("DeepSeek-V2", "deepseek_v2", {**_ALL_HEADS, "n_shared_experts": 1}),
     Family("DeepSeek-V3, R1", "deepseek_v3", {**_ALL_HEADS, "n_shared_experts": 1}),
+    Family("Sarvam (latent attention)", "sarvam_mla", {**_ALL_HEADS, "n_shared_experts": 1}),
+    Family("A.X K1", "axk1", {**_ALL_HEADS, "n_shared_experts": 1}),
     Family("Command R (Cohere)", "cohere", variants={"norms of q and k": {"use_qk_norm": True}}),
     Family("Command R7B, A (Cohere 2)", "cohere2", _LOCAL_AND_GLOBAL),
     Family("Cohere 2 MoE", "cohere2_moe", _LOCAL_AND_GLOBAL),
