@@ -72,6 +72,18 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/grammars/formats/test_parsing.py",
         "arguments are read as parts of calls, in every format",
     ),
+    "rtlang/model/decoders/native/layer_loading.py": (
+        "tests/model/decoders/test_native_decoder.py",
+        "whole models are loaded there",
+    ),
+    "rtlang/model/decoders/native/layers.py": (
+        "tests/model/decoders/test_native_decoder.py",
+        "layers compute whole models there",
+    ),
+    "rtlang/model/loading/layer_table.py": (
+        "tests/model/loading/test_model_config.py",
+        "plain data, made from config.json there",
+    ),
     "benchmarks/rtlang_bench/device/__main__.py": (
         "tests/benchmarks/device/test_run.py",
         "the command of the benchmark that is tested there",

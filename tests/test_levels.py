@@ -112,8 +112,13 @@ LEVELS: dict[str, list[str]] = {
         "draft_runner faulty_runner rank_worker",
         "new_runner",
     ],
+    "rtlang.model.decoders": [
+        "expert_parts falcon fixed_tiles float32_math native transformers_loading",
+        "low_bit_loading native_decoder",
+        "transformers_decoder",
+    ],
     "rtlang.model.loading": [
-        "checkpoint_files gguf_tokenizer",
+        "checkpoint_files gguf_tokenizer layer_table",
         "gguf",
         "model_names published",
         "stored_tensors",

@@ -8,12 +8,13 @@ family's published code.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.loading.gguf.model_files import gguf_config, is_gguf
+from rtlang.model.loading.layer_table import AttentionConfig, FeedForwardConfig, LayerConfig, NativeConfig, RopeConfig
 from rtlang.model.loading.model_names import directory_obstacle
 from rtlang.model.loading.published import MEDIA_CONFIGS, refuse_published, text_entries
 
@@ -49,32 +50,6 @@ _MAX_NUMBER = 1 << 40  # upper bound for any entry; memory needs are checked lat
 _MAX_REAL = 1e30
 MODELOPT_CONFIG = "hf_quant_config.json"  # describes quantization where config.json does not
 _MAX_LAYERS = 4096  # the largest models published have a few hundred
-
-
-@dataclass(frozen=True, slots=True)
-class RopeConfig:
-    """Rotary embedding of all layers. `kind` is default, linear or llama3; the other fields apply to the latter two."""
-
-    theta: float = 10000.0
-    kind: str = "default"
-    factor: float = 1.0
-    low_freq_factor: float = 1.0
-    high_freq_factor: float = 4.0
-    original_max_position_embeddings: int = 8192
-
-
-@dataclass(frozen=True, slots=True)
-class NativeConfig:
-    """Additional parameters of the native decoder. `sliding_windows` has one entry per layer; None means full attention."""
-
-    intermediate_size: int
-    rms_norm_eps: float
-    rope: RopeConfig
-    sliding_windows: tuple[int | None, ...]
-    has_qkv_bias: bool
-    has_output_bias: bool
-    has_mlp_bias: bool
-    has_qk_norm: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +206,7 @@ class _Reader:
             tie_word_embeddings=bool(self.text.get("tie_word_embeddings", False)),
             bos_token_id=min(bos_token_ids) if bos_token_ids else None,
             eos_token_ids=self.token_ids("eos_token_id"),
-            native=None if obstacle else self.native_config(native_type, num_layers),
+            native=None if obstacle else self.native_config(native_type, num_layers, head_dim),
             native_obstacle=obstacle,
             is_multimodal=any(name in self.raw for name in MEDIA_CONFIGS),
             quantization=self.quantization(),
@@ -287,30 +262,39 @@ class _Reader:
             return self.number("original_max_position_embeddings")
         return int(rope.get("original_max_position_embeddings") or self.number("max_position_embeddings"))
 
-    def native_config(self, model_type: str, num_layers: int) -> NativeConfig:
+    def native_config(self, model_type: str, num_layers: int, head_dim: int) -> NativeConfig:
+        """The table of layers."""
+        attention_bias = bool(self.text.get("attention_bias", False))
+        family = _NATIVE_FAMILIES[model_type]
+        attention = AttentionConfig(
+            rope=self.rope(),
+            scale=head_dim**-0.5,
+            has_qkv_bias=attention_bias if family.has_qkv_bias is None else family.has_qkv_bias,
+            has_output_bias=attention_bias and family.has_qkv_bias is None,
+            has_qk_norm=family.has_qk_norm,
+        )
+        has_mlp_bias = bool(self.text.get("mlp_bias", False)) and model_type == "llama"
+        feed_forward = FeedForwardConfig(self.number("intermediate_size"), has_mlp_bias)
+        windows = self.sliding_windows(model_type, num_layers)
+        return NativeConfig(
+            rms_norm_eps=self.real("rms_norm_eps", self.text.get("rms_norm_eps", 1e-6), may_be_zero=True),
+            layers=tuple(LayerConfig(replace(attention, sliding_window=each), feed_forward) for each in windows),
+        )
+
+    def rope(self) -> RopeConfig:
+        """The rotary embedding of all layers."""
         rope = self.rope_entries()
-        kind = _rope_kind(rope)
+        kind, theta = _rope_kind(rope), rope.get("rope_theta")
         missing = [name for name in _ROPE_NEEDS[kind] if not isinstance(rope.get(name), (int, float))]
         if missing:
             raise self.fail(f"rope type {kind} requires {', '.join(missing)}")
-        attention_bias = bool(self.text.get("attention_bias", False))
-        family, theta = _NATIVE_FAMILIES[model_type], rope.get("rope_theta")
-        return NativeConfig(
-            intermediate_size=self.number("intermediate_size"),
-            rms_norm_eps=self.real("rms_norm_eps", self.text.get("rms_norm_eps", 1e-6), may_be_zero=True),
-            rope=RopeConfig(
-                theta=self.real("rope_theta", self.text.get("rope_theta") if theta is None else theta, 10000.0),
-                kind=kind,
-                factor=self.real("factor", rope.get("factor"), 1.0),
-                low_freq_factor=self.real("low_freq_factor", rope.get("low_freq_factor"), 1.0),
-                high_freq_factor=self.real("high_freq_factor", rope.get("high_freq_factor"), 4.0),
-                original_max_position_embeddings=self.original_length(rope) if kind == "llama3" else 8192,
-            ),
-            sliding_windows=self.sliding_windows(model_type, num_layers),
-            has_qkv_bias=attention_bias if family.has_qkv_bias is None else family.has_qkv_bias,
-            has_output_bias=attention_bias and family.has_qkv_bias is None,
-            has_mlp_bias=bool(self.text.get("mlp_bias", False)) and model_type == "llama",
-            has_qk_norm=family.has_qk_norm,
+        return RopeConfig(
+            theta=self.real("rope_theta", self.text.get("rope_theta") if theta is None else theta, 10000.0),
+            kind=kind,
+            factor=self.real("factor", rope.get("factor"), 1.0),
+            low_freq_factor=self.real("low_freq_factor", rope.get("low_freq_factor"), 1.0),
+            high_freq_factor=self.real("high_freq_factor", rope.get("high_freq_factor"), 4.0),
+            original_max_position_embeddings=self.original_length(rope) if kind == "llama3" else 8192,
         )
 
     def sliding_windows(self, model_type: str, num_layers: int) -> tuple[int | None, ...]:

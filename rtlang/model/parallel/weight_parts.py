@@ -39,11 +39,15 @@ def part_of(config: ModelConfig, size: int) -> ModelConfig:
     """The configuration of the part of each of `size` ranks. Raises ConfigError as `check_divisible`."""
     check_divisible(config, size)
     assert config.native is not None
+    layers = []
+    for layer in config.native.layers:
+        inner = layer.feed_forward.intermediate_size // size
+        layers.append(replace(layer, feed_forward=replace(layer.feed_forward, intermediate_size=inner)))
     return replace(
         config,
         num_q_heads=config.num_q_heads // size,
         num_kv_heads=max(1, config.num_kv_heads // size),
-        native=replace(config.native, intermediate_size=config.native.intermediate_size // size),
+        native=replace(config.native, layers=tuple(layers)),
     )
 
 

@@ -11,10 +11,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from rtlang.contract.config import RuntimeConfig
-from rtlang.model.decoders.native_decoder import NativeDecoder, rope_tables
+from rtlang.model.decoders.native.rotations import Rotations
+from rtlang.model.decoders.native_decoder import NativeDecoder
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.layers.checkpoint_source import DummySource
-from rtlang.model.loading.model_config import ModelConfig, RopeConfig
+from rtlang.model.loading.model_config import ModelConfig
 from rtlang_kernels.contract.low_bit import LowBitWeight
 from rtlang_kernels.cpu.low_bit_linear import rounded
 from rtlang_kernels.reference.low_bit import exact_weight
@@ -316,34 +317,11 @@ def test_rotation_tables_grow_with_the_longest_sequence(tmp_path: Path) -> None:
     runner = load_runner(make_checkpoint(tmp_path, "llama", max_position_embeddings=16384))
     decoder = runner.decoder
     assert isinstance(decoder, NativeDecoder)
-    decoder._cos, decoder._sin = decoder._cos[:8], decoder._sin[:8]
+    decoder._rotations = Rotations(
+        [decoder.native.layers[0].attention.rope], decoder.config.head_dim, torch.device("cpu"), 8
+    )
     model = make_model("llama", max_position_embeddings=16384)
     for token_ids, logits in ragged_logits(runner, VOCAB_SIZE):
         with torch.no_grad():
             expected = model(torch.tensor([token_ids]), use_cache=False).logits[0, -len(logits) :]
         torch.testing.assert_close(logits, expected, rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.parametrize(
-    "rope", [{"rope_type": "default", "rope_theta": 1e6}, LLAMA3_ROPE, {**LLAMA3_ROPE, "factor": 32.0}], ids=str
-)
-def test_rotation_tables_equal_those_of_transformers(rope: dict[str, Any]) -> None:
-    from transformers import LlamaConfig
-    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
-
-    config = LlamaConfig(
-        hidden_size=64, num_attention_heads=2, rope_parameters=dict(rope), max_position_embeddings=4096
-    )
-    cos, sin = LlamaRotaryEmbedding(config)(torch.zeros(1, dtype=torch.float32), torch.arange(3000)[None])
-    own = RopeConfig(
-        theta=rope["rope_theta"],
-        kind=rope["rope_type"],
-        factor=rope.get("factor", 1.0),
-        low_freq_factor=rope.get("low_freq_factor", 1.0),
-        high_freq_factor=rope.get("high_freq_factor", 4.0),
-        original_max_position_embeddings=rope.get("original_max_position_embeddings", 8192),
-    )
-    own_cos, own_sin = rope_tables(own, 32, 3000)
-    # float32 angles of up to 3000 rad may differ by their last bit
-    torch.testing.assert_close(own_cos, cos[0, :, :16], rtol=0, atol=5e-4)
-    torch.testing.assert_close(own_sin, sin[0, :, :16], rtol=0, atol=5e-4)

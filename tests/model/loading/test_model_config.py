@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from rtlang.contract.errors import ModelLoadError
-from rtlang.model.loading.model_config import ModelConfig, RopeConfig
+from rtlang.model.loading.layer_table import RopeConfig
+from rtlang.model.loading.model_config import ModelConfig
 from tests.support.models.tiny_models import EOS_TOKEN_ID, make_checkpoint
 
 PLAIN: dict[str, Any] = {
@@ -56,7 +57,7 @@ def test_numbers_equal_those_of_transformers(family: str, tmp_path: Path) -> Non
 def test_a_rope_theta_of_null_is_the_one_beside_it(tmp_path: Path) -> None:
     config = read(tmp_path, {"rope_theta": 5e5, "rope_parameters": {"rope_type": "default", "rope_theta": None}})
     assert config.native is not None
-    assert config.native.rope.theta == 5e5
+    assert config.native.layers[0].attention.rope.theta == 5e5
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_absent_entries_take_the_family_defaults(model_type: str, defaults: dict
     assert config.num_kv_heads == expected.num_key_value_heads
     assert config.head_dim == (getattr(expected, "head_dim", None) or 128)
     assert config.native.rms_norm_eps == expected.rms_norm_eps
-    assert config.native.rope.theta == expected.rope_parameters["rope_theta"]
+    assert config.native.layers[0].attention.rope.theta == expected.rope_parameters["rope_theta"]
     assert config.native.sliding_windows == (defaults.get("sliding_window"),) * 2
 
 
@@ -84,7 +85,7 @@ def test_old_and_new_rope_entries_mean_the_same(tmp_path: Path) -> None:
     new = read(tmp_path, {"rope_parameters": {"rope_type": "llama3", "rope_theta": 5e5, **scaling}})
     assert old.native == new.native
     assert old.native is not None
-    assert old.native.rope == RopeConfig(5e5, "llama3", 8.0, 1.0, 4.0, 512)
+    assert old.native.layers[0].attention.rope == RopeConfig(5e5, "llama3", 8.0, 1.0, 4.0, 512)
 
 
 def test_windows_of_qwen_follow_layer_types_or_the_first_window_layer(tmp_path: Path) -> None:

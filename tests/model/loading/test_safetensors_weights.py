@@ -76,8 +76,9 @@ def test_logits_of_a_quantized_model_are_those_of_its_float_twin(scheme: str, de
     quantized_path, float_path = quantized_pair(tmp_path, scheme, "qwen2")
     runner = load_runner(quantized_path, decoder)
     if isinstance(runner.decoder, NativeDecoder):
-        layer = runner.decoder._layers[0]
-        assert layer.gate_up.is_low_bit == layer.down.is_low_bit == (scheme not in ("nf4", "llm.int8"))
+        feed_forward = runner.decoder._layers[0].feed_forward
+        is_few_bits = scheme not in ("nf4", "llm.int8")
+        assert feed_forward.gate_up.is_low_bit == feed_forward.down.is_low_bit == is_few_bits
     found, expected = (ragged_logits(each, VOCAB_SIZE) for each in (runner, load_runner(float_path, decoder)))
     for (_, logits), (_, others) in zip(found, expected, strict=True):
         assert float((logits - others).norm() / others.norm()) < 0.05  # inputs of a layer may be rounded to 8 bits
@@ -101,7 +102,7 @@ def test_int8_inputs_are_multiplied_as_bytes_by_the_native_decoder(family: str, 
     path = int8_checkpoint(tmp_path, family, quantizes_inputs=True)
     runner = load_runner(path, "native")
     assert isinstance(runner.decoder, NativeDecoder)
-    assert all(layer.qkv.is_low_bit and layer.down.is_low_bit for layer in runner.decoder._layers)
+    assert all(each.is_low_bit for layer in runner.decoder._layers for each in layer.linears)
     content = json.loads((path / "config.json").read_text())
     (path / "config.json").write_text(json.dumps({**content, "quantization_config": int8_config()}))
     model: Any = AutoModelForCausalLM.from_pretrained(

@@ -110,7 +110,7 @@ def test_each_rank_has_its_part_of_weights_and_pages(ranks: RankThreads, tmp_pat
 
     def work(runner: HostRunner) -> tuple[int, int, int]:
         decoder: Any = runner.decoder
-        return runner.kv.page_bytes, runner.page_memory.page_bytes, decoder._layers[0].down.in_features
+        return runner.kv.page_bytes, runner.page_memory.page_bytes, decoder._layers[0].feed_forward.down.in_features
 
     assert together(ranks, config, work) == (whole // 2, whole, 48)
 

@@ -1,0 +1,100 @@
+"""Reads the weights of layers by their names in the checkpoint, as the layer table describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rtlang.model.decoders.native.layers import AttentionPart, FeedForwardPart, Layer
+from rtlang.model.layers.linear import Linear, own_memory
+from rtlang.model.layers.weight_source import WeightSource
+from rtlang.model.loading.layer_table import AttentionConfig, FeedForwardConfig
+from rtlang.model.loading.model_config import ModelConfig
+from rtlang.model.parallel.group import RankGroup
+from rtlang.model.parallel.summed_linear import SummedLinear
+from rtlang_kernels.contract.low_bit import LowBitWeight
+
+
+@dataclass(frozen=True, slots=True)
+class LayerLoader:
+    """Loads layers one at a time and packs their linear layers, in few bits where the checkpoint has them.
+
+    Attributes:
+        config: sizes of the model, or of the part of it that this rank has.
+        make: `Linear.of_parts`, with what all layers share.
+        group: the ranks that add up their results.
+    """
+
+    config: ModelConfig
+    source: WeightSource
+    make: Callable[..., Linear]
+    group: RankGroup | None = None
+
+    def layer(self, index: int) -> Layer:
+        """Read layer `index`. Raises ModelLoadError: a tensor is missing or has another shape."""
+        native, prefix = self.config.native, f"model.layers.{index}."
+        assert native is not None
+        own = native.layers[index]
+        return Layer(
+            before_attention=self.norm(f"{prefix}{own.norms.before_attention}", self.config.hidden_size),
+            attention=self.attention(f"{prefix}self_attn.", own.attention),
+            before_feed_forward=self.norm(f"{prefix}{own.norms.before_feed_forward}", self.config.hidden_size),
+            feed_forward=self.feed_forward(f"{prefix}mlp.", own.feed_forward),
+        )
+
+    def attention(self, prefix: str, own: AttentionConfig) -> AttentionPart:
+        """Read an attention part whose names begin with `prefix`."""
+        config = self.config
+        q_size, kv_size = config.num_q_heads * config.head_dim, config.num_kv_heads * config.head_dim
+        qkv = {f"{prefix}q_proj": q_size, f"{prefix}k_proj": kv_size, f"{prefix}v_proj": kv_size}
+        return AttentionPart(
+            own,
+            qkv=self.linear(qkv, config.hidden_size, own.has_qkv_bias),
+            q_norm=self.norm(f"{prefix}q_norm", config.head_dim) if own.has_qk_norm else None,
+            k_norm=self.norm(f"{prefix}k_norm", config.head_dim) if own.has_qk_norm else None,
+            output=self.linear({f"{prefix}o_proj": config.hidden_size}, q_size, own.has_output_bias, is_summed=True),
+        )
+
+    def feed_forward(self, prefix: str, own: FeedForwardConfig) -> FeedForwardPart:
+        """Read a dense feed-forward part whose names begin with `prefix`."""
+        hidden, inner = self.config.hidden_size, own.intermediate_size
+        gate_up = {f"{prefix}gate_proj": inner, f"{prefix}up_proj": inner}
+        return FeedForwardPart(
+            gate_up=self.linear(gate_up, hidden, own.has_bias, is_gated=True),
+            down=self.linear({f"{prefix}down_proj": hidden}, inner, own.has_bias, is_summed=True),
+        )
+
+    def linear(
+        self,
+        parts: Mapping[str, int],
+        num_inputs: int,
+        has_bias: bool,
+        *,
+        is_gated: bool = False,
+        is_summed: bool = False,
+    ) -> Linear:
+        """Read one linear layer.
+
+        Args:
+            parts: names without ".weight" and their numbers of outputs, which follow one another.
+            is_gated: see `Linear.of_parts`.
+            is_summed: the results of all ranks are added up.
+        """
+        biases = [self.source.tensor(f"{name}.bias", (size,)) for name, size in parts.items() if has_bias]
+        bias = torch.cat(biases) if biases else None
+        weights = [matrix(self.source, f"{name}.weight", (size, num_inputs)) for name, size in parts.items()]
+        linear = self.make(weights, bias, is_gated=is_gated)
+        return SummedLinear.of(linear, self.group) if is_summed and self.group is not None else linear
+
+    def norm(self, name: str, size: int) -> Tensor:
+        """Read the weight [size] of the norm `name`."""
+        return own_memory(self.source.tensor(f"{name}.weight", (size,)))
+
+
+def matrix(source: WeightSource, name: str, shape: tuple[int, int]) -> Tensor | LowBitWeight:
+    """A matrix in few bits if it is stored so, else as floats."""
+    found = source.low_bit(name, shape)
+    return source.tensor(name, shape) if found is None else found

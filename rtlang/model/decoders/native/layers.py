@@ -1,0 +1,145 @@
+"""The two parts of a layer as separate operations: attention and feed-forward, as the layer table describes them.
+
+A part takes the normed states of a step. It adds its result to the residual in place where its last linear layer can, or else returns the
+result for the norm that follows to add.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rtlang.model.layers.attention import StepAttention
+from rtlang.model.layers.linear import Linear
+from rtlang.model.loading.layer_table import AttentionConfig, RopeConfig
+from rtlang_kernels import ops
+from rtlang_kernels.contract.attention_plan import AttentionPlan
+from rtlang_kernels.contract.fused_step import FusedLayer
+
+
+class LayerStep:
+    """What the layers of one step share: positions, slots, rotations, the plan of attention, and memory for its results.
+
+    Args:
+        attention: the step.
+        plan: of attention, for the geometry of all layers.
+        rotations: cosines and sines of each rotary embedding.
+        states: [num_tokens, hidden_size], for dtype and device.
+        eps: of the norms.
+    """
+
+    __slots__ = ("backend", "batch", "eps", "kv", "lse", "num_tokens", "out", "plan", "rotations")
+
+    def __init__(
+        self,
+        attention: StepAttention,
+        plan: AttentionPlan,
+        rotations: dict[RopeConfig, tuple[Tensor, Tensor]],
+        states: Tensor,
+        eps: float,
+    ) -> None:
+        self.batch, self.kv, self.plan, self.rotations, self.eps = attention.batch, attention.kv, plan, rotations, eps
+        self.num_tokens = len(states)
+        # The functions of the backend, called directly: looking the backend up and checking shapes in each of 7 calls per layer costs
+        # as much as one of them.
+        self.backend = ops.backend_named(plan.backend)
+        # Padding rows of a captured batch are never written; zeros keep their values finite.
+        make_out = states.new_zeros if plan.backend == "triton" else states.new_empty
+        self.out = make_out((self.num_tokens, plan.num_q_heads, plan.head_dim))
+        self.lse = torch.empty((self.num_tokens, plan.num_q_heads), dtype=torch.float32, device=states.device)
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionPart:
+    """Attention of a layer: q, k and v in one linear layer, rotation fused with the KV write, paged attention, output linear layer.
+
+    `q_norm` and `k_norm` are [head_dim] or None.
+    """
+
+    config: AttentionConfig
+    qkv: Linear
+    q_norm: Tensor | None
+    k_norm: Tensor | None
+    output: Linear
+
+    @property
+    def linears(self) -> tuple[Linear, ...]:
+        """The linear layers in the order of their use."""
+        return self.qkv, self.output
+
+    def add_to(self, residual: Tensor, h: Tensor, step: LayerStep, layer: int) -> Tensor | None:
+        """Write K and V of normed states h [num_tokens, hidden_size] and attend. Returns None, or the result that is not added yet."""
+        plan, batch, config = step.plan, step.batch, self.config
+        num_q, num_kv = plan.num_q_heads, plan.num_kv_heads
+        heads = self.qkv(h).view(step.num_tokens, -1, plan.head_dim)
+        q, k, v = heads.split_with_sizes([num_q, num_kv, num_kv], 1)
+        (cos, sin), k_pool, v_pool = step.rotations[config.rope], step.kv.k[layer], step.kv.v[layer]
+        places = cos, sin, batch.positions, k_pool, v_pool, batch.slot_mapping
+        step.backend.rope_append(q, k, v, *places, self.q_norm, self.k_norm, step.eps)
+        options = plan, config.scale, config.sliding_window, None, None, None
+        step.backend.paged_attention(q, k_pool, v_pool, *options, step.out, step.lse)
+        return self.output.add_to(residual, step.out.view(step.num_tokens, -1))
+
+
+@dataclass(frozen=True, slots=True)
+class FeedForwardPart:
+    """A dense feed-forward part: gate and up in one linear layer that ends in their product where it can, then down."""
+
+    gate_up: Linear
+    down: Linear
+
+    @property
+    def linears(self) -> tuple[Linear, ...]:
+        """The linear layers in the order of their use."""
+        return self.gate_up, self.down
+
+    def add_to(self, residual: Tensor, h: Tensor, step: LayerStep) -> Tensor | None:
+        """Compute normed states h [num_tokens, hidden_size]. Returns None, or the result that is not added yet."""
+        h = self.gate_up(h)
+        return self.down.add_to(residual, h if self.gate_up.is_gated else step.backend.silu_and_mul(h))
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """The weights of one layer; norms are [hidden_size]."""
+
+    before_attention: Tensor
+    attention: AttentionPart
+    before_feed_forward: Tensor
+    feed_forward: FeedForwardPart
+
+    @property
+    def linears(self) -> tuple[Linear, ...]:
+        """The linear layers in the order of their use."""
+        return *self.attention.linears, *self.feed_forward.linears
+
+    def forward(self, residual: Tensor, x: Tensor | None, step: LayerStep, layer: int) -> Tensor | None:
+        """Compute the layer on residual + x, which `residual` [num_tokens, hidden_size] becomes; the result is split likewise.
+
+        Args:
+            x: not yet added to the residual; None for nothing.
+            layer: its number, for K and V.
+        """
+        h = normed(residual, x, self.before_attention, step)
+        x = self.attention.add_to(residual, h, step, layer)
+        h = normed(residual, x, self.before_feed_forward, step)
+        return self.feed_forward.add_to(residual, h, step)
+
+    def fused(self) -> FusedLayer:
+        """The weights for a fused step; all linear layers must be packed."""
+        qkv, output, gate_up, down = (each.packed for each in self.linears)
+        assert qkv is not None
+        assert output is not None
+        assert gate_up is not None
+        assert down is not None
+        own = self.attention
+        before = self.before_attention, qkv, own.q_norm, own.k_norm, output
+        return FusedLayer(*before, self.before_feed_forward, gate_up, down)
+
+
+def normed(residual: Tensor, x: Tensor | None, weight: Tensor, step: LayerStep) -> Tensor:
+    """The RMS norm of residual + x, which `residual` becomes."""
+    norm = step.backend.add_rms_norm
+    return norm(residual, None, weight, step.eps) if x is None else norm(x, residual, weight, step.eps)
