@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rtlang_kernels.contract.attention_plan import AttentionPlan
+from rtlang_kernels.contract.experts import Experts
 from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape, FusedStep, LinearLayer
 from rtlang_kernels.contract.low_bit import LowBitWeight
 from rtlang_kernels.contract.sampler_settings import SamplerSettings
 from rtlang_kernels.contract.state_plan import StatePlan
 from rtlang_kernels.reference import attention as reference_attention
+from rtlang_kernels.reference import experts as reference_experts
 from rtlang_kernels.reference import kv_cache as reference_kv_cache
 from rtlang_kernels.reference import layer_ops as reference_layers
 from rtlang_kernels.reference import low_bit as reference_low_bit
@@ -43,7 +45,8 @@ class Backend:
     `head_linears` packs a weight per attention head [num_heads, out, in] and returns a function that multiplies x [num_tokens, num_heads,
     in] into out [num_tokens, num_heads, out], both with contiguous heads; None leaves that to torch.
     `fused_step` is None or covers only supported shapes, see `rtlang_kernels.contract.fused_step`; it returns None for linear layers that
-    are not supported.
+    are not supported. `experts` makes the experts of a layer from the first and the second linear layer of each, with inputs and results of
+    a dtype.
     """
 
     name: str
@@ -73,6 +76,9 @@ class Backend:
     )
     gated_recurrence: Callable[..., Tensor] = reference_recurrence.gated_recurrence
     selective_scan: Callable[..., Tensor] = reference_recurrence.selective_scan
+    experts: Callable[[Sequence[LinearLayer], Sequence[LinearLayer], torch.dtype], Experts] = (
+        reference_experts.ReferenceExperts
+    )
 
 
 REFERENCE = Backend(
@@ -107,7 +113,7 @@ def cpu_backend() -> Backend:
         sampling,
     )
     from rtlang_kernels.cpu.attention import attention, head_linear
-    from rtlang_kernels.cpu.fused import fused_step
+    from rtlang_kernels.cpu.fused import fused_step, grouped_experts
 
     return Backend(
         "cpu",
@@ -130,6 +136,7 @@ def cpu_backend() -> Backend:
         head_linears=head_linear.HeadLinears,
         tune=linear_tuning.tune,
         fused_step=fused_step.CpuFusedStep.of,
+        experts=grouped_experts.CpuExperts.of,
     )
 
 

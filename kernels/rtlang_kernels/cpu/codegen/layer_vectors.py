@@ -155,3 +155,40 @@ def copied(typing_context: Any, line: Any, target: Any, weight: Any, factor: Any
 
     arguments = (types.int64, types.int64, types.int64, types.float32, is_bf16, size)
     return typed_intrinsic(types.void, arguments, 2, emit)
+
+
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def accumulated(typing_context: Any, line: Any, factor: Any, total: Any, is_added: Any, is_bf16: Any, size: Any) -> Any:
+    """accumulated(line, factor, total, is_added, is_bf16, size): total := line * factor, plus total if `is_added`; nothing is fused.
+
+    total is a float32 line of working memory in an order of its own, for `write_total`.
+    """
+    constants = literal_values(is_added, is_bf16, size)
+    if constants is None:
+        return None
+    adds, lanes = bool(constants[0]), Lanes(bool(constants[1]), constants[2])
+
+    def emit(builder: Any, line: Any, factor: Any, total: Any) -> None:
+        factors = splat(builder, factor, lanes.width)
+        found = [builder.fmul(vector, factors) for vector in lanes.load(builder, line)]
+        if adds:
+            before = lanes.load_float(builder, total)
+            found = [builder.fadd(a, b) for a, b in zip(before, found, strict=True)]
+        lanes.store_float(builder, found, total)
+
+    arguments = (types.int64, types.float32, types.int64, is_added, is_bf16, size)
+    return typed_intrinsic(types.void, arguments, 3, emit)
+
+
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def write_total(typing_context: Any, total: Any, target: Any, is_bf16: Any, size: Any) -> Any:
+    """write_total(total, target, is_bf16, size): stored line target := total, of `accumulated`."""
+    constants = literal_values(is_bf16, size)
+    if constants is None:
+        return None
+    lanes = Lanes(bool(constants[0]), constants[1])
+
+    def emit(builder: Any, total: Any, target: Any) -> None:
+        lanes.store(builder, lanes.load_float(builder, total), target)
+
+    return typed_intrinsic(types.void, (types.int64, types.int64, is_bf16, size), 2, emit)

@@ -196,11 +196,22 @@ def quantize(
         invoke(code, (*fixed, num_tokens, site[GROUPS], site[TILE], groups[0], groups[1], tokens[0], last))
 
 
-class _Kind(NamedTuple):
+class Kind(NamedTuple):
     """What decides about the machine code of a part."""
 
     code: Code | LowBitCode | Float8Code
     prefetch: Prefetch
+
+    def fields(self, num_tokens: int) -> tuple[int, int, int, int]:
+        """The fields CODE to RECORDS_AHEAD of a part for this many tokens."""
+        code, cut = self.code, tiling(num_tokens, self.code.max_rows)
+        ahead = self.prefetch.ahead(cut)
+        if isinstance(code, Float8Code):
+            skip = records_ahead(code.weights, ahead)
+            return float8_address(code, cut, ahead), cut.passes, ahead.num_bytes, skip
+        if isinstance(code, LowBitCode):
+            return low_bit_address(code, cut, ahead), cut.passes, ahead.num_bytes, records_ahead(code, ahead)
+        return linear_address(code, cut, ahead), cut.passes, ahead.num_bytes, 0
 
 
 class FusedLinears:
@@ -208,6 +219,8 @@ class FusedLinears:
 
     Attributes:
         parts, sites: the tables.
+        kinds: the parts with the same machine code.
+        heights: the sites of quantized inputs, by the highest tile.
         input_bytes: of the quantized inputs of a token, the most of a site.
         max_height: of a tile of quantized inputs.
     """
@@ -223,17 +236,17 @@ class FusedLinears:
             ValueError: a layer is not supported, see `is_supported`.
         """
         self._layers = tuple(layers)  # owns the memory whose addresses are in the tables
-        self._kinds: dict[_Kind, list[int]] = {}
+        self.kinds: dict[Kind, list[int]] = {}
         self._bytes: dict[int, int] = {}  # of weights, by the highest tile
-        self._heights: dict[int, list[int]] = {}  # numbers of sites of quantized inputs, by the highest tile
+        self.heights: dict[int, list[int]] = {}
         self._cuts: tuple[Tiling, ...] = ()
         self.input_bytes = self.max_height = 0
         self._dtype = dtype
         parts: list[list[int]] = []
-        self.sites = np.zeros((SITES * len(layers), SITE_FIELDS), np.int64)
+        self.sites = np.zeros((len(results) * len(layers), SITE_FIELDS), np.int64)
         for index, linear in enumerate(linear for layer in layers for linear in layer):
             if not is_supported(linear, dtype):
-                raise ValueError(f"layer {index // SITES}: expected a linear layer whose is_supported is true")
+                raise ValueError(f"layer {index // len(results)}: expected a linear layer whose is_supported is true")
             site, first = self.sites[index], len(parts)
             if isinstance(linear, PackedLinear):
                 parts.append(self._packed_part(linear, first))
@@ -245,7 +258,7 @@ class FusedLinears:
                 parts.extend(self._low_bit_parts(linear, product, first))
                 self._set_inputs(index, product.shares[0].plan, product.max_rows)
             site[FIRST], site[LAST] = first, len(parts)
-            site[IS_SPLIT] = linear.out_features != results[index % SITES]
+            site[IS_SPLIT] = linear.out_features != results[index % len(results)]
         self.parts = np.array(parts, np.int64)
 
     @property
@@ -267,28 +280,15 @@ class FusedLinears:
         cuts = tuple(tiling(num_tokens, height) for height in self._bytes)
         if cuts == self._cuts:
             return
-        for (code, prefetch), indices in self._kinds.items():
-            cut = tiling(num_tokens, code.max_rows)
-            ahead = prefetch.ahead(cut)
-            if isinstance(code, Float8Code):
-                found = (
-                    float8_address(code, cut, ahead),
-                    cut.passes,
-                    ahead.num_bytes,
-                    records_ahead(code.weights, ahead),
-                )
-            elif isinstance(code, LowBitCode):
-                found = low_bit_address(code, cut, ahead), cut.passes, ahead.num_bytes, records_ahead(code, ahead)
-            else:
-                found = linear_address(code, cut, ahead), cut.passes, ahead.num_bytes, 0
-            self.parts[indices, CODE : RECORDS_AHEAD + 1] = found
-        for height, places in self._heights.items():
+        for kind, indices in self.kinds.items():
+            self.parts[indices, CODE : RECORDS_AHEAD + 1] = kind.fields(num_tokens)
+        for height, places in self.heights.items():
             self.sites[places, TILE] = tiling(num_tokens, height).rows
         self._cuts = cuts
 
     def _note(self, code: Code | LowBitCode | Float8Code, prefetch: Prefetch, index: int, num_bytes: int) -> None:
         """Note what machine code a part needs."""
-        self._kinds.setdefault(_Kind(code, prefetch), []).append(index)
+        self.kinds.setdefault(Kind(code, prefetch), []).append(index)
         self._bytes[code.max_rows] = self._bytes.get(code.max_rows, 0) + num_bytes
 
     def _packed_part(self, linear: PackedLinear, index: int) -> list[int]:
@@ -336,7 +336,7 @@ class FusedLinears:
         site = self.sites[index]
         site[ORDER] = 0 if plan.order is None else plan.order.data_ptr()
         site[KINDS], site[PLANES], site[GROUPS] = plan.kinds.ctypes.data, len(plan.kinds), plan.num_groups
-        self._heights.setdefault(height, []).append(index)
+        self.heights.setdefault(height, []).append(index)
         self.input_bytes = max(self.input_bytes, plan.num_groups * plan.num_bytes)
         self.max_height = max(self.max_height, height)
 

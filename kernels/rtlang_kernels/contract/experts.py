@@ -1,0 +1,59 @@
+"""Contract of the experts of a layer: each token is computed by a few of them, and their results are added.
+
+    y[t] = sum over slots s of weights[t, s] * down[e](act(up[e](x[t]))), with e = expert_ids[t, s]
+
+A token's experts are its *slots*, in the order of its row of `expert_ids`; a token in a slot is a *pair*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+class Experts(Protocol):
+    """The experts of one layer, packed by a backend. One call at a time."""
+
+    @property
+    def num_experts(self) -> int:
+        """Number of experts."""
+
+    def __call__(
+        self,
+        x: Tensor,
+        expert_ids: Tensor,
+        weights: Tensor,
+        activation: Callable[[Tensor], Tensor] | None = None,
+        norm: Callable[[Tensor], Tensor] | None = None,
+    ) -> Tensor:
+        """Compute the experts of each token and add their weighted results: [T, hidden] in the dtype of x.
+
+        Each chosen expert is read once for all its tokens. Results of a token are added in float32 in the order of its slots. Its bits
+        depend on its own row only, if `activation` and `norm` give an element at a place the same bits whatever other rows hold.
+
+        Args:
+            x: [T, hidden] in the dtype of the layers.
+            expert_ids: int64 [T, k]; one outside 0 to num_experts - 1 stands for no expert and adds nothing.
+            weights: [T, k], any float dtype.
+            activation: applied to results of the first layers, [T * k, width] in the order of pairs, pairs of no expert are zeros;
+                returns [T * k, inputs of the second layers]. None: the first layers are gated, or have gates and as many factors,
+                whose silu(gate) * factor is computed here.
+            norm: applied to results of the second layers, [T * k, hidden] in the order of pairs, before they are weighted.
+        Raises:
+            ValueError: an argument has a wrong shape or dtype; names it.
+        """
+
+
+def check_experts(x: Tensor, expert_ids: Tensor, weights: Tensor, hidden: int, dtype: torch.dtype) -> None:
+    """Check the arguments of experts with `hidden` inputs of `dtype`. Raises ValueError."""
+    if x.shape[1:] != (hidden,) or x.dtype != dtype:
+        raise ValueError(f"x = {x.dtype} {list(x.shape)}: expected {dtype} [any, {hidden}]")
+    if expert_ids.ndim != 2 or len(expert_ids) != len(x) or expert_ids.dtype != torch.int64:
+        raise ValueError(
+            f"expert_ids = {expert_ids.dtype} {list(expert_ids.shape)}: expected {torch.int64} [{len(x)}, any]"
+        )
+    if weights.shape != expert_ids.shape:
+        raise ValueError(f"weights = {list(weights.shape)}: expected {list(expert_ids.shape)}, as of expert_ids")
