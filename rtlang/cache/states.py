@@ -244,8 +244,6 @@ class StatePool:
         locked: list[Checkpoint] = []
         victim = None
         while (checkpoint := self._queue.pop()) is not None:
-            if not checkpoint.is_attached:
-                continue
             if checkpoint.slot not in self._locks:
                 victim = checkpoint
                 break
@@ -260,7 +258,7 @@ class StatePool:
 
     def _detach(self, checkpoint: Checkpoint) -> None:
         self.on_drop(checkpoint)
-        checkpoint.is_attached = False
+        checkpoint.is_attached, checkpoint.queue_entry = False, None
         del self._checkpoints[checkpoint.slot]
         self._free_or_drop(checkpoint.slot)
 

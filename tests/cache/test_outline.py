@@ -139,3 +139,20 @@ def test_an_outline_of_a_namespace_is_bounded() -> None:
     assert len(cache.outline_of_namespace(number, 7)) == 7
     assert len(cache.outline_of_namespace(number, 1000)) == MAX_CHILDREN
     assert cache.outline_of_namespace(namespaces.scope("c", ()).number, 1000) == []
+
+
+def test_an_entry_says_after_which_of_its_tokens_there_are_states() -> None:
+    cache = PrefixCache(16, PAGE_SIZE, num_states=4)
+    assert cache.states is not None
+    node = cache.match([], 0).node
+    cache.lock(node)
+    page_ids, slots = cache.allocate(3), [cache.states.allocate() for _ in range(2)]
+    assert page_ids is not None
+    assert slots[0] is not None
+    assert slots[1] is not None
+    node, _ = cache.extend(node, list(range(8)), page_ids[:2])
+    cache.commit()
+    cache.keep_state(node, 7, slots[0])
+    cache.finish(node, [8, 9], page_ids[2:], start=8, state=(10, slots[1]))
+    assert [entry.states for entry in cache.outline((), 10)] == [(7,), (2,)]
+    assert [entry.states for entry in cache.outline_of_namespace(1, 10)] == []

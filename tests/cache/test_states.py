@@ -128,6 +128,18 @@ def test_other_transitions_fail(misuse: Callable[[StatePool, int, int, int], Non
     pool.check()
 
 
+def test_a_held_checkpoint_may_be_dropped_before_its_hold_ends() -> None:
+    pool, (held, other) = make_pool(2, 2)
+    pool.hold(held)
+    assert allocated(pool) == other.slot
+    pool.keep(other.slot, other.node, 7)
+    pool.check()
+    pool.drop(held)
+    pool.release(held)
+    pool.check()
+    assert [allocated(pool) for _ in range(2)] == [held.slot, other.slot]
+
+
 def test_drop_all_spares_locked_checkpoints_and_held_ones_on_request() -> None:
     pool, (locked, held, plain) = make_pool(3, 3)
     pool.lock(locked.slot)

@@ -137,7 +137,8 @@ class CacheSimulation:
     def _extend(self, request: SimulatedRequest, whole: int) -> None:
         first, last = request.num_in_tree // self.page_size, whole // self.page_size
         given = request.page_ids[first:last]
-        request.node, used = self.cache.extend(request.node, request.tokens[request.num_in_tree : whole], given)
+        added = request.tokens[request.num_in_tree : whole]
+        request.node, used = self.cache.extend(request.node, added, given, start=request.num_in_tree)
         if not self.sharing:
             assert used == given
             return
@@ -204,12 +205,13 @@ class CacheSimulation:
     def probe(self) -> None:
         """Ask without consequences; the answers must be those of the dictionary."""
         tokens = self._random_sequence()
-        expected = self._expected(tokens, len(tokens))
         num_found = self.cache.peek(tokens)
-        assert num_found == len(expected[0]) * self.page_size + expected[1]
+        assert num_found == self._num_spared(tokens)
         lookup = self.cache.lookup(pack(tokens), 3)
         position, stored = lookup.position, list(lookup.next_keys)
         assert lookup.num_cached == num_found
+        num_in_pages = len(self._expected(tokens, len(tokens))[0]) * self.page_size
+        assert lookup.num_in_pages == num_in_pages == self.cache.num_in_pages(tokens)
         assert position >= num_found
         behind = [
             each[position:]
@@ -310,6 +312,11 @@ class CacheSimulation:
             best = max(best, common - start)
         return pages, best
 
+    def _num_spared(self, tokens: list[int]) -> int:
+        """Tokens of a sequence that need not be computed, by the dictionary."""
+        pages, num_tail_tokens = self._expected(tokens, len(tokens))
+        return len(pages) * self.page_size + num_tail_tokens
+
     def _match(self, tokens: list[int], limit: int) -> PrefixMatch:
         expected, num_tail_tokens = self._expected(tokens, limit)
         match = self.cache.match(tokens, limit)
@@ -377,8 +384,7 @@ class CacheSimulation:
     def _finish(self, request: SimulatedRequest, num_tokens: int) -> None:
         """End a request of which `num_tokens` tokens are valid."""
         first = request.num_in_tree // self.page_size
-        tail = request.tokens[request.num_in_tree : num_tokens]
-        self.cache.finish(request.node, tail, request.page_ids[first:])
+        self._give_back(request, request.tokens[request.num_in_tree : num_tokens], request.page_ids[first:])
         self.requests.remove(request)
         self.history.append(request.tokens)
         if not self.sharing:
@@ -400,6 +406,10 @@ class CacheSimulation:
             assert len(prefix) % self.page_size, "finishing dropped a whole page"
             assert any(len(known) > len(prefix) and known[: len(prefix)] == prefix for known in self.stored)
             del self.stored[prefix]
+
+    def _give_back(self, request: SimulatedRequest, tokens: list[int], page_ids: list[int]) -> None:
+        """The call that ends a request, with the tokens and pages behind its node."""
+        self.cache.finish(request.node, tokens, page_ids, start=request.num_in_tree)
 
     def _abandon(self, request: SimulatedRequest) -> None:
         self.cache.abandon(request.node, request.page_ids[request.num_in_tree // self.page_size :])
