@@ -104,7 +104,7 @@ _UNDIVIDED = frozenset(
 _WITH_WHOLE_ATTENTION = frozenset(
     (
         *("phi3", "olmo2", "olmo3", "olmoe", "flex_olmo", "granitemoe", "granitemoeshared", "deepseek_v3"),
-        *("hunyuan_v1_moe", "afmoe", "minimax_m2", "youtu"),
+        *("hunyuan_v1_moe", "afmoe", "minimax_m2", "youtu", "sarvam_mla", "axk1"),
     )
 )
 WRONGLY_DIVIDED = frozenset(("gemma3n_text",))
