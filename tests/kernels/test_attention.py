@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
 
 from rtlang_kernels import ops
+from rtlang_kernels.cpu.attention import attention
 from tests.support.kernels.attention_cases import (
     Step,
     Tree,
@@ -146,6 +149,36 @@ def test_latent_attention_of_a_token_has_the_same_bits_in_any_step(dtype: torch.
         rows = torch.cat([torch.arange(first, first + n) for first, n in zip(firsts, new, strict=True)])
         out = ops.paged_attention(step.q[rows], step.k_pool, step.v_pool, ops.plan_attention(**arguments), scale=0.2)
         assert torch.equal(out, whole[rows])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("group", [6, 5])
+def test_threads_that_share_the_heads_of_one_line_give_the_same_bits(
+    dtype: torch.dtype, group: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With more threads than tokens, two of 4 threads have 3 of 6 query heads each; 5 heads are not divided."""
+    monkeypatch.setattr(attention, "SPLIT_NS", 0)
+    before = torch.get_num_threads()
+    tree = Tree([1100, 70], [1, 2], [0, 64], 16)
+    step = latent_step(tree, group=group, rank=64, rope_dim=16, dtype=dtype)
+    sinks = torch.randn(group, generator=torch.Generator().manual_seed(2))
+    found = []
+    try:
+        for num_threads in (1, 2, 4, 6):
+            torch.set_num_threads(num_threads)
+            plan = step.plan("cpu")
+            found.append(ops.paged_attention_with_lse(step.q, step.k_pool, step.v_pool, plan, scale=0.2, sinks=sinks))
+            chunks = attention.variant_of(plan, None, None, 64).chunks
+            if num_threads > 3:  # the tokens
+                assert len(chunks) == math.gcd(group, num_threads)
+    finally:
+        torch.set_num_threads(before)
+    want, want_lse = exact(step, scale=0.2, sinks=sinks)
+    assert relative_error(found[0][0], want) < TOLERANCE[dtype]
+    assert float((found[0][1].double() - want_lse).abs().max()) < 1e-3
+    for out, lse in found[1:]:
+        assert torch.equal(out, found[0][0])
+        assert torch.equal(lse, found[0][1])
 
 
 @pytest.mark.parametrize("name", BACKENDS)

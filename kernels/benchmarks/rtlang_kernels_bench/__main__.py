@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m rtlang_kernels_bench", description=__doc__)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="kernels to measure")
     parser.add_argument("--quick", action="store_true", help="fewer rounds or shapes, under a minute")
-    names = ("attention", "sampling", "layers", "linear", "memory", "decode", "trees", "extend")
+    names = ("attention", "latent", "sampling", "layers", "linear", "memory", "decode", "trees", "extend")
     parser.add_argument("--only", choices=names, help="one group; the last three are parts of GPU attention")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="torch threads")
     parser.add_argument(
@@ -58,8 +58,9 @@ def main(arguments: list[str] | None = None) -> int:
 def measure_cpu(options: argparse.Namespace, output: Output) -> None:
     """Measure the CPU backend, line by line."""
     # Loaded here, because the machine of a GPU may not have numba.
-    attention_bench, cpu_bench, linear_bench = (
-        import_module(f"rtlang_kernels_bench.{name}") for name in ("attention_bench", "cpu_bench", "linear_bench")
+    names = "attention_bench", "latent_bench", "cpu_bench", "linear_bench"
+    attention_bench, latent_bench, cpu_bench, linear_bench = (
+        import_module(f"rtlang_kernels_bench.{name}") for name in names
     )
     write = output.write
     rounds = 25 if options.quick else 150
@@ -67,6 +68,7 @@ def measure_cpu(options: argparse.Namespace, output: Output) -> None:
     write("us per call, median; ratio = other / ours; planning once per step is not counted in ours")
     groups: dict[str, Callable[[int], Iterable[dict[str, Any]]]] = {
         "attention": partial(attention_bench.attention_lines, is_quick=options.quick),
+        "latent": partial(latent_bench.latent_lines, is_quick=options.quick),
         "sampling": cpu_bench.sampling_lines,
         "layers": cpu_bench.layer_lines,
         "linear": partial(linear_bench.linear_lines, is_quick=options.quick),

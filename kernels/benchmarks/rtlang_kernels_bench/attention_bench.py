@@ -86,7 +86,7 @@ def _line(heads: tuple[int, int, int], case: Case, rounds: int) -> dict[str, Any
     """Measure one case."""
     num_q_heads, num_kv_heads, head_dim = heads
     group, scale = num_q_heads // num_kv_heads, head_dim**-0.5
-    table, num_slots, plan_args = _pages(heads, case)
+    table, num_slots, plan_args = pages(heads, case)
     num_bytes = case.keys * num_kv_heads * head_dim * 4
     by_scores = int(_MAX_SCORES / (case.scores * num_q_heads))
     num_layers = max(1, min(_MAX_LAYERS, _BYTES // num_bytes, by_scores))
@@ -125,7 +125,7 @@ def _line(heads: tuple[int, int, int], case: Case, rounds: int) -> dict[str, Any
         variant_of(in_vectors, None, None).layout[:] = geometry(form_of(1, head_dim, head_dim), num_kv_heads, group)
         functions["vectors"] = partial(ours, in_vectors)
         ours(in_vectors)
-    times = _measured(functions, rounds)
+    times = measured(functions, rounds)
     median = {name: statistics.median(values) / num_layers for name, values in times.items()}
     low, _, high = statistics.quantiles(times["ours"], n=4)
     return {
@@ -144,7 +144,7 @@ def _line(heads: tuple[int, int, int], case: Case, rounds: int) -> dict[str, Any
     }
 
 
-def _pages(heads: tuple[int, int, int], case: Case) -> tuple[np.ndarray[Any, np.dtype[np.int32]], int, dict[str, Any]]:
+def pages(heads: tuple[int, int, int], case: Case) -> tuple[np.ndarray[Any, np.dtype[np.int32]], int, dict[str, Any]]:
     """Page table in random order, number of slots, and arguments of the plan."""
     num_shared, own = case.shared // PAGE_SIZE, -(-case.context // PAGE_SIZE) - case.shared // PAGE_SIZE
     ids = np.random.default_rng(0).permutation(num_shared + case.rows * own).astype(np.int32)
@@ -167,7 +167,7 @@ def _pages(heads: tuple[int, int, int], case: Case) -> tuple[np.ndarray[Any, np.
     )
 
 
-def _measured(functions: dict[str, Callable[[], Tensor]], rounds: int) -> dict[str, list[float]]:
+def measured(functions: dict[str, Callable[[], Tensor]], rounds: int) -> dict[str, list[float]]:
     """Seconds of each call, in turns."""
     clock = time.thread_time if torch.get_num_threads() == 1 and os.name != "nt" else time.perf_counter
     times: dict[str, list[float]] = {name: [] for name in functions}

@@ -1,7 +1,8 @@
 """CPU attention: plans the passes of a step and runs the compiled kernel over them. Contracts are in `ops.py`.
 
 Per step and kind of layer, `planning.attention_passes` lists the passes; per layer, `attention_kernel` runs them, on several threads if
-there is enough work. Threads share nothing: each has its own KV heads or its own tokens, so that results do not depend on their number.
+there is enough work. Threads share nothing: each has its own KV heads, its own tokens, or a part of the query heads of a single KV head, so
+that results do not depend on their number.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import gcd
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +19,7 @@ from torch import Tensor
 
 from rtlang_kernels.contract.attention_plan import AttentionPlan
 from rtlang_kernels.contract.kv_lines import has_adjacent_heads, line_bytes
-from rtlang_kernels.cpu.attention.attention_kernel import RESULT_STRIDE, attend_kernel, scratch_bytes
+from rtlang_kernels.cpu.attention.attention_kernel import K_HEAD, RESULT_STRIDE, V_HEAD, attend_kernel, scratch_bytes
 from rtlang_kernels.cpu.attention.attention_layout import layout_of
 from rtlang_kernels.cpu.threads import run_chunks
 from rtlang_kernels.planning.attention_passes import IS_SECOND, plan_passes
@@ -56,7 +58,7 @@ class AttentionWork:
 
     positions: NDArray[np.int32]
     rectangles: NDArray[np.int32]
-    variants: dict[tuple[int | None, int | None, int, int, bool], AttentionVariant] = field(default_factory=dict)
+    variants: dict[tuple[int | None, int | None, int, int, bool, bool], AttentionVariant] = field(default_factory=dict)
     scratch: list[NDArray[np.uint8]] = field(default_factory=list)
     addresses: list[int] = field(default_factory=list)
 
@@ -135,52 +137,81 @@ def variant_of(
     *,
     is_int8: bool = False,
     split_ns: int | None = None,
+    splits_heads: bool = True,
 ) -> AttentionVariant:
     """The passes for one kind of layer, built at its first call in a step.
 
     Args:
         is_int8: whether the pool is.
         split_ns: least work that is split among threads, in nanoseconds; default: SPLIT_NS.
+        splits_heads: whether threads may share the query heads of a KV head, which then count as KV heads of their own in the layout.
     """
     split_ns = SPLIT_NS if split_ns is None else split_ns
     work: AttentionWork = plan.work
     v_head_dim = plan.head_dim if v_head_dim is None else v_head_dim
-    key = (sliding_window, chunk_size, v_head_dim, split_ns, is_int8)
+    key = (sliding_window, chunk_size, v_head_dim, split_ns, is_int8, splits_heads)
     if key not in work.variants:
         first = first_visible(work.positions, sliding_window, chunk_size)
         if key[:2] != (None, None) and not first.any():
-            work.variants[key] = variant_of(plan, None, None, v_head_dim, is_int8=is_int8, split_ns=split_ns)
+            options: dict[str, Any] = {"is_int8": is_int8, "split_ns": split_ns, "splits_heads": splits_heads}
+            work.variants[key] = variant_of(plan, None, None, v_head_dim, **options)
         else:
-            group = plan.num_q_heads // plan.num_kv_heads
+            num_threads = _num_threads(plan, first, split_ns)
+            num_parts = _num_parts(plan, num_threads) if splits_heads else 1
+            heads = plan.num_kv_heads * num_parts, plan.num_q_heads // plan.num_kv_heads // num_parts
             is_bf16 = int(plan.dtype == torch.bfloat16)
-            layout = layout_of(is_bf16, plan.num_kv_heads, group, plan.head_dim, v_head_dim, is_int8=is_int8)
-            chunks = _chunks(plan, first, layout, split_ns)
+            layout = layout_of(is_bf16, *heads, plan.head_dim, v_head_dim, is_int8=is_int8)
+            if num_parts > 1:
+                layout[K_HEAD] = layout[V_HEAD] = 0
+            chunks = _chunks(plan, first, layout, *heads, num_threads)
             work.reserve(chunks)
             work.variants[key] = AttentionVariant(layout, chunks)
     return work.variants[key]
 
 
-def _chunks(plan: AttentionPlan, first: NDArray[np.int32], layout: NDArray[np.int64], split_ns: int) -> list[Chunk]:
-    """The work of each thread: one KV head or more each, or ranges of tokens of about equal work; one thread if there is little."""
-    work, num_tokens = plan.work, plan.num_tokens
-    group = plan.num_q_heads // plan.num_kv_heads
-    kv_parts, bounds = 1, [0, num_tokens]
+def _num_threads(plan: AttentionPlan, first: NDArray[np.int32], split_ns: int) -> int:
+    """Number of threads that share the work: one if there is little."""
     num_threads = torch.get_num_threads()
     if num_threads > 1:
+        num_keys = int((plan.work.positions - first + 1).sum(dtype=np.int64))
+        if num_keys * plan.num_q_heads * plan.head_dim * NS_PER_MULTIPLY >= split_ns:
+            return num_threads
+    return 1
+
+
+def _num_parts(plan: AttentionPlan, num_threads: int) -> int:
+    """Number of parts of the query heads of the only KV head, if there are fewer tokens than threads; else 1.
+
+    Parts count as KV heads at the same place: each thread packs the keys again, which costs as much as folding them into 5 heads.
+    """
+    is_narrow = plan.num_kv_heads == 1 and plan.num_tokens < num_threads
+    return gcd(plan.num_q_heads, num_threads) if is_narrow else 1
+
+
+def _chunks(
+    plan: AttentionPlan,
+    first: NDArray[np.int32],
+    layout: NDArray[np.int64],
+    num_kv_heads: int,
+    group: int,
+    num_threads: int,
+) -> list[Chunk]:
+    """The work of each thread: one KV head or more each, or ranges of tokens of about equal work."""
+    work, num_tokens = plan.work, plan.num_tokens
+    kv_parts, bounds = 1, [0, num_tokens]
+    if num_threads > 1:
         keys_before = np.cumsum(work.positions - first + 1, dtype=np.int64)
-        cost_ns = int(keys_before[-1]) * plan.num_q_heads * plan.head_dim * NS_PER_MULTIPLY
-        if cost_ns >= split_ns:
-            kv_parts = gcd(num_threads, plan.num_kv_heads)
-            goals = np.arange(1, num_threads // kv_parts) * (keys_before[-1] * kv_parts / num_threads)
-            bounds = sorted({0, num_tokens, *np.searchsorted(keys_before, goals).tolist()})
+        kv_parts = gcd(num_threads, num_kv_heads)
+        goals = np.arange(1, num_threads // kv_parts) * (keys_before[-1] * kv_parts / num_threads)
+        bounds = sorted({0, num_tokens, *np.searchsorted(keys_before, goals).tolist()})
     chunks = []
-    heads = plan.num_kv_heads // kv_parts
+    heads = num_kv_heads // kv_parts
     for low, high in pairwise(bounds):
         passes, num_slots = plan_passes(
             work.rectangles, plan.cu_seqlens_q, work.positions, first, (low, high), group, MIN_SHARED_TOKENS
         )
         num_states = num_slots * (2 if passes[:, IS_SECOND].any() else 1)
         size = scratch_bytes(layout, num_states * heads * group)
-        for kv in range(0, plan.num_kv_heads, heads):
+        for kv in range(0, num_kv_heads, heads):
             chunks.append(Chunk((passes, work.positions, first, num_slots, kv, kv + heads), size))
     return chunks

@@ -51,11 +51,12 @@ LINE = 64  # bytes of a cache line
 Q, K, V, RESULT, RESULT_LSE, Q_STRIDE, K_STRIDE, V_STRIDE, RESULT_STRIDE = range(9)
 # Then those of the head geometry: numbers of heads, bytes of a head's query, result, key and value (of the pool), state; bytes of packed
 # values of 16 keys; offsets in the scratch memory; addresses of machine code. RELEASE is 0 if FOLD uses vectors; PACK_VALUES is 0 if keys
-# are always packed.
+# are always packed. Last, bytes from KV head to KV head of a slot: as many as a head has, or 0 if all are one that query heads share.
 NUM_KV_HEADS, HEADS_PER_KV, QUERY_BYTES, HEAD_BYTES, K_BYTES, V_BYTES, STATE_BYTES, VALUE_GROUP = range(9, 17)
 COPIES, COMING, KEYS, VALUES, ROOM, STATES = range(17, 23)
 PACK, COPY, FOLD, CLEAR, MERGE, FINISH, RELEASE, PACK_VALUES = range(23, 31)
-LAYOUT_FIELDS = 31
+K_HEAD, V_HEAD = 31, 32
+LAYOUT_FIELDS = 33
 
 _INT, _FLOAT = types.int64, types.float32
 ATTEND_TYPES = (
@@ -116,6 +117,7 @@ def geometry(form: PageForm, num_kv_heads: int, group: int, tiles: int = NO_TILE
     ):
         offset += -(-size // LINE) * LINE
         layout[place] = offset
+    layout[K_HEAD], layout[V_HEAD] = k_bytes, v_bytes
     layout[PACK : FINISH + 1] = _code(form, group, lines, tiles == NO_TILES)
     if tiles:
         layout[FOLD], layout[RELEASE], layout[PACK_VALUES] = _tile_code(form, group, tiles)
@@ -407,6 +409,7 @@ def attend(
         kv_first, kv_last: range of KV heads.  scratch: address of `scratch_bytes` bytes.
     """
     group, k_bytes, v_bytes = layout[HEADS_PER_KV], layout[K_BYTES], layout[V_BYTES]
+    k_head, v_head = layout[K_HEAD], layout[V_HEAD]
     query_bytes, head_bytes = layout[QUERY_BYTES], layout[HEAD_BYTES]
     state_bytes, value_group = layout[STATE_BYTES], layout[VALUE_GROUP]
     base = (scratch + LINE - 1) // LINE * LINE
@@ -457,7 +460,7 @@ def attend(
         kv, block = int64(0), int64(0)
         for turn in range(num_turns):
             start, local = (first_block + block) * BLOCK, kv
-            k_base, v_base = layout[K] + (kv_first + kv) * k_bytes, layout[V] + (kv_first + kv) * v_bytes
+            k_base, v_base = layout[K] + (kv_first + kv) * k_head, layout[V] + (kv_first + kv) * v_head
             for g in range(4):
                 position = start + GROUP * g
                 targets = keys + 4 * GROUP * g, values + value_group * g
@@ -515,8 +518,8 @@ def attend(
                 highest = (next_last - 1) // GROUP * GROUP
                 for g in range(4):
                     there = slot_of(page_table, page_size, next_row, min(next_start + GROUP * g, highest))
-                    vectors.put_int(coming + 8 * g, layout[K] + there * k_stride + next_kv * k_bytes)
-                    vectors.put_int(coming + 8 * g + 40, layout[V] + there * v_stride + next_kv * v_bytes)
+                    vectors.put_int(coming + 8 * g, layout[K] + there * k_stride + next_kv * k_head)
+                    vectors.put_int(coming + 8 * g + 40, layout[V] + there * v_stride + next_kv * v_head)
             # Fold the block into the lines of every token that sees some of it.
             kv_state = state + local * kv_bytes
             query = layout[Q] + (kv_first + local) * group * query_bytes

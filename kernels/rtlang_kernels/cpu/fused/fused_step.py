@@ -335,6 +335,7 @@ class CpuFusedStep:
         num_threads = self._num_threads(num_tokens)
         split_ns = _SPLIT_NS if num_threads > 1 else NO_SPLIT
         options: dict[str, Any] = {"is_int8": k_pools[0].dtype == torch.int8, "split_ns": split_ns}
+        options["splits_heads"] = False  # the layout of attention is that of all steps
         variant = variant_of(plan, windows[0], None, **options)
         is_same = all(variant_of(plan, window, None, **options) is variant for window in set(windows))
         num_layers = len(windows)
