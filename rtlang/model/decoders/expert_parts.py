@@ -16,10 +16,11 @@ from torch import Tensor
 
 from rtlang.model.layers.linear import Linear, own_memory
 from rtlang.model.layers.low_bit_modules import LowBitExperts
+from rtlang.model.layers.packed_experts import BOTH, DOWN, UP
 from rtlang_kernels.contract.low_bit import LowBitWeight
 
-_GATE, _UP, _BOTH, _DOWN = "gate_proj", "up_proj", "gate_up_proj", "down_proj"
-_ROLES = {_GATE: _GATE, "w1": _GATE, _UP: _UP, "w3": _UP, _BOTH: _BOTH, _DOWN: _DOWN, "w2": _DOWN}
+_GATE = "gate_proj"
+_ROLES = {_GATE: _GATE, "w1": _GATE, UP: UP, "w3": UP, BOTH: BOTH, DOWN: DOWN, "w2": DOWN}
 _NAME = re.compile(rf"(?P<path>.+)\.(?P<expert>\d+)\.(?P<leaf>{'|'.join(_ROLES)})\.weight")
 
 
@@ -27,11 +28,6 @@ def expert_name(name: str) -> tuple[str, int, str] | None:
     """The module, the number of the expert and the role of a matrix by its name; None if it has no name of one."""
     found = _NAME.fullmatch(name)
     return None if found is None else (found["path"], int(found["expert"]), _ROLES[found["leaf"]])
-
-
-def is_experts(module: Any) -> bool:
-    """Whether a module has the experts interface of `transformers`."""
-    return hasattr(module, "is_transposed") and hasattr(module, "has_post_expert_norm")
 
 
 class ExpertReader(Protocol):
@@ -57,7 +53,7 @@ class ExpertParts:
     def __init__(self, path: str, stock: Any) -> None:
         """Describe `stock`, the module at `path`, while it has its parameters."""
         self._path, self._num_experts = path, stock.num_experts
-        self.parameters = (_BOTH if stock.has_gate else _UP), _DOWN
+        self.parameters = (BOTH if stock.has_gate else UP), DOWN
         self._shape_of: dict[str, tuple[int, int]] = {}  # of an expert, [out, in]
         for parameter in self.parameters:
             _, rows, columns = getattr(stock, parameter).shape
@@ -127,7 +123,7 @@ class ExpertParts:
 
     def _roles(self, parameter: str) -> tuple[str, ...]:
         """The roles of the matrices of one layer."""
-        return (_GATE, _UP) if parameter == _BOTH and _BOTH not in self._name_of else (parameter,)
+        return (_GATE, UP) if parameter == BOTH and BOTH not in self._name_of else (parameter,)
 
     def _is_split(self, parameter: str, stock: Any) -> bool:
         """Whether rows that take turns in the stock module do not do so here."""

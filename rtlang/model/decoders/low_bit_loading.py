@@ -21,10 +21,11 @@ from torch import Tensor
 
 from rtlang.cache.system_memory import trim_heap
 from rtlang.contract.errors import ModelLoadError
-from rtlang.model.decoders.expert_parts import ExpertParts, expert_name, is_experts
+from rtlang.model.decoders.expert_parts import ExpertParts, expert_name
 from rtlang.model.decoders.transformers_loading import check_found, forget_quantization, renamed_class, text_half
 from rtlang.model.layers.linear import Linear, PackedEmbedding, own_memory
 from rtlang.model.layers.low_bit_modules import LowBitModule
+from rtlang.model.layers.packed_experts import is_experts
 from rtlang.model.layers.weight_source import CheckpointWeights
 from rtlang.model.loading.published import first_line, media, model_class
 from rtlang_kernels.contract.low_bit import LowBitWeight

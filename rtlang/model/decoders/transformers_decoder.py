@@ -41,7 +41,8 @@ from rtlang.model.decoders.low_bit_loading import load_weights
 from rtlang.model.decoders.transformers_loading import load_model, progress_reported
 from rtlang.model.layers.attention import HeadGeometry, PagedKV, StepAttention, Window
 from rtlang.model.layers.linear import own_memory, pack_linears
-from rtlang.model.layers.low_bit_modules import LowBitExperts, low_bit_modules, stand_ins, wrong_layer
+from rtlang.model.layers.low_bit_modules import low_bit_modules, stand_ins, wrong_layer
+from rtlang.model.layers.packed_experts import PackedExperts, pack_experts
 from rtlang.model.layers.states import StateShape
 from rtlang.model.layers.weight_source import CheckpointWeights
 from rtlang.model.loading.published import quiet, read_config
@@ -369,14 +370,14 @@ class TransformersDecoder:
         if not self._is_exact:
             with self._exact_math():
                 self._check_exact(self._logit_errors(sequences, stock, torch.float32))
-        num_packed = pack_linears(self.model) if self.device.type == "cpu" else 0
+        num_packed = pack_experts(self.model) + pack_linears(self.model) if self.device.type == "cpu" else 0
         pack_projections(self.model)
         for parameter in self.model.parameters():
             parameter.data = own_memory(parameter.data)
         for module in self.model.modules():
             for name, buffer in list(module.named_buffers(recurse=False)):
                 setattr(module, name, own_memory(buffer))  # assigning `data` alone would leave it a view of the file
-        logger.debug("packed %d linear layers", num_packed)
+        logger.debug("packed %d linear layers and layers of experts", num_packed)
         errors = self._logit_errors(sequences, few_bits_stock or stock, self.dtype)
         if self._is_exact:
             self._check_exact(errors)
@@ -519,10 +520,10 @@ class TransformersDecoder:
 
     def _has_experts(self) -> bool:
         """Whether a layer has experts, of which a token uses some."""
-        return self._has_float_experts() or any(isinstance(each, LowBitExperts) for each in self.model.modules())
+        return self._has_stacks() or any(isinstance(each, PackedExperts) for each in self.model.modules())
 
-    def _has_float_experts(self) -> bool:
-        """Whether a layer has stacked matrices, of which a token uses some."""
+    def _has_stacks(self) -> bool:
+        """Whether a layer has stacked matrices that are not packed, of which a token uses some."""
         stacks = (each for each in self.model.get_decoder().modules() if isinstance(each, torch.nn.ModuleList))
         layers = [each for each in stacks if len(each) == len(self.geometries)]
         return any(parameter.ndim > 2 for stack in layers for parameter in stack.parameters())
@@ -530,7 +531,7 @@ class TransformersDecoder:
     def _check_bits(self, vocab: int) -> None:
         """Check that the logits of a sequence are equal to the last bit in each tile, at each place, alone and beside another one."""
         kind = f"expected False for model type {self.model.config.model_type!r}"
-        if self._has_float_experts():
+        if self._has_stacks():
             raise ConfigError("deterministic", True, f"{kind}: the number of tokens per expert depends on the step")
         generator = torch.Generator().manual_seed(1)
         own, other = (torch.randint(0, vocab, (length,), generator=generator).tolist() for length in _BIT_LENGTHS)

@@ -17,6 +17,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from rtlang.model.layers.linear import Linear, PackedModule
+from rtlang.model.layers.packed_experts import PackedExperts
+from rtlang_kernels.reference.experts import ReferenceExperts
 
 _NUM_ROWS, _NUM_TOKENS = 32, 3  # outputs of a layer that are checked, and inputs
 _LARGEST_ERROR = 0.05  # of a layer on normal inputs; rounding them to bytes gives 0.006
@@ -42,15 +44,10 @@ class LowBitModule(PackedModule):
         return _difference(self.linear, self.bias)
 
 
-class LowBitExperts(torch.nn.Module):
-    """Stands in for a module of experts of `transformers` whose matrices have few bits.
-
-    Each expert computes the tokens that are routed to it. The results of a token are added in float32 in the order of its top-k slots, and
-    the activation sees all tokens and slots in their order: if layers give a row the same bits whatever other rows there are, then so do
-    experts in a step of a fixed number of tokens.
+class LowBitExperts(PackedExperts):
+    """Stands in for a module of experts of `transformers` whose matrices have few bits, or some of them.
 
     Attributes:
-        num_experts: how many there are.
         stand_in: see `LowBitModule`; each layer of each expert has a function of its own.
     """
 
@@ -64,54 +61,21 @@ class LowBitExperts(torch.nn.Module):
         *,
         is_split: bool = False,
     ) -> None:
-        """Stand in for `stock`, a module with the experts interface of the library, without its matrices.
-
-        Args:
-            up: a layer for each expert with its bias: gate and up projection in the order of the stock module's rows.
-            down: a layer for each expert with its bias.
-            is_split: whether the outputs of `up` are all gates, then all ups, although the stock module has them in turns.
-        """
-        super().__init__()
-        self.stock, self.num_experts = stock, len(up)
-        self._up, self._down, self._is_split = tuple(up), tuple(down), is_split
+        """As `PackedExperts`; each layer with its bias, and none is gated."""
+        super().__init__(stock, [layer for layer, _ in up], [layer for layer, _ in down], is_split=is_split)
+        self._up, self._down = tuple(up), tuple(down)
 
     def forward(self, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor) -> Tensor:
         """Hidden states [T, hidden], and experts with their weights [T, k], -> [T, hidden]."""
-        x, (num_tokens, num_slots) = hidden_states, top_k_index.shape
-        chosen = top_k_index.reshape(-1)
-        # [T * k], the pairs of a token and a slot by expert
-        order = torch.argsort(chosen, stable=True)
-        # an index that is no expert stands for none
-        counts = torch.bincount(chosen, minlength=self.num_experts).tolist()
-        pairs_of = {
-            expert: pairs
-            for expert, pairs in enumerate(torch.split(order, counts))
-            if expert < self.num_experts and len(pairs)
-        }
-        up = x.new_zeros((len(chosen), self._up[0][0].out_features))
-        for expert, pairs in pairs_of.items():
-            up[pairs] = self._computed(self._up, expert, x[pairs // num_slots])
-        if self._is_split:
-            gate, linear = up.chunk(2, -1)
-            up = torch.stack([gate, linear], -1).flatten(-2)
-        activated = self.stock._apply_gate(up) if self.stock.has_gate else self.stock.act_fn(up)
-        y = x.new_zeros((len(chosen), self._down[0][0].out_features))
-        for expert, pairs in pairs_of.items():
-            y[pairs] = self._computed(self._down, expert, activated[pairs])
-        if self.stock.has_post_expert_norm:
-            y = self.stock.post_expert_norm(y)
-        slots = y.view(num_tokens, num_slots, -1).float() * top_k_weights.float()[..., None]
-        total = slots[:, 0]
-        for slot in range(1, num_slots):
-            total = total + slots[:, slot]
-        return total.to(x.dtype)
-
-    def _computed(self, layers: Sequence[tuple[Linear, Tensor | None]], expert: int, x: Tensor) -> Tensor:
-        linear, _ = layers[expert]
         if self.stand_in is None:
-            return linear(x)
-        number = self.stand_in * 2 * self.num_experts + 2 * expert + (layers is self._down)
-        return _stand_in(x, linear.out_features, number)
+            return super().forward(hidden_states, top_k_index, top_k_weights)
+        first = self.stand_in * 2 * self.num_experts
+        up, down = (
+            [_StandIn(linear, first + 2 * expert + place) for expert, (linear, _) in enumerate(layers)]
+            for place, layers in enumerate((self._up, self._down))
+        )
+        experts = ReferenceExperts(up, down, hidden_states.dtype)
+        return self._computed(experts, hidden_states, top_k_index, top_k_weights)
 
     def obstacle(self) -> str | None:
         """Where a layer of the first or the last expert differs from its weight, or None."""
@@ -147,6 +111,19 @@ def wrong_layer(model: torch.nn.Module) -> str | None:
         if isinstance(module, LowBitModule | LowBitExperts) and (found := module.obstacle()) is not None:
             return f"{name}: {found}"
     return None
+
+
+class _StandIn:
+    """The function that stands in for a layer, as a layer."""
+
+    def __init__(self, linear: Linear, number: int) -> None:
+        self.in_features, self.out_features, self._number = linear.in_features, linear.out_features, number
+
+    def __call__(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
+        return _stand_in(x, self.out_features, self._number)
+
+    def rows(self, indices: Tensor) -> Tensor:
+        raise NotImplementedError("a stand-in has no weight")
 
 
 def _stand_in(x: Tensor, num_outputs: int, number: int) -> Tensor:

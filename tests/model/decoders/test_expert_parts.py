@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from rtlang.model.decoders.expert_parts import ExpertParts, expert_name, is_experts
+from rtlang.model.decoders.expert_parts import ExpertParts, expert_name
+from rtlang.model.layers.packed_experts import is_experts
 from rtlang_kernels.contract.low_bit import HeldWeight
 from rtlang_kernels.reference.low_bit import exact_weight
 from tests.support.models.low_bit_checkpoint import Q4_0, MemoryWeights, rounded

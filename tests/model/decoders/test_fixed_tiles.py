@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,9 @@ from rtlang.model.batch import Batch
 from rtlang.model.decoders.fixed_tiles import LARGE_TILE, SMALL_TILE, tiles_of
 from rtlang.model.host_runner import HostRunner
 from tests.support.long_tests import sized
+from tests.support.models.families import FAMILIES, make_config
 from tests.support.models.model_steps import Pages, TrackedSequence, all_logits, next_row, ragged_logits
-from tests.support.models.tiny_models import VOCAB_SIZE, make_checkpoint
+from tests.support.models.tiny_models import VOCAB_SIZE, make_checkpoint, random_model, save_checkpoint
 
 PAGE_SIZE = 4
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:transformers")
@@ -76,8 +78,13 @@ def load(path: Path, dtype: str, **settings: Any) -> HostRunner:
     return runner
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("family", ["gemma2", "gpt2"])
+@pytest.mark.parametrize(
+    ("family", "dtype"),
+    [
+        *itertools.product(("gemma2", "gpt2"), ("float32", "bfloat16")),
+        *[("mixtral", "float32"), ("gpt_oss", "bfloat16")],  # experts
+    ],
+)
 def test_a_token_has_the_same_bits_in_every_step(family: str, dtype: str, tmp_path: Path) -> None:
     path = make_checkpoint(tmp_path, family)
     runner = load(path, dtype, deterministic=True)
@@ -120,9 +127,11 @@ def test_a_model_whose_bits_depend_on_the_step_is_refused(tmp_path: Path, monkey
     assert refused.value.field == "deterministic"
 
 
-def test_stacked_experts_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="'mixtral': the number of tokens per expert"):
-        load(make_checkpoint(tmp_path, "mixtral"), "float32", deterministic=True)
+def test_stacked_matrices_that_kernels_do_not_know_are_refused(tmp_path: Path) -> None:
+    (family,) = (each for each in FAMILIES if each.model_type == "jetmoe")
+    path = save_checkpoint(random_model(make_config(family)), tmp_path)
+    with pytest.raises(ConfigError, match="'jetmoe': the number of tokens per expert"):
+        load(path, "float32", deterministic=True)
 
 
 def test_devices_are_refused_by_name_and_native_decoders_need_nothing(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from rtlang.contract.errors import ModelLoadError
-from rtlang.model.decoders.expert_parts import is_experts
 from rtlang.model.decoders.transformers_decoder import TransformersDecoder
 from rtlang.model.layers.attention import PagedKV
+from rtlang.model.layers.packed_experts import is_experts
 from rtlang.model.loading.published import model_class
 from rtlang_kernels import ops
 from rtlang_kernels.contract.low_bit import GroupedRows, HeldWeight, LowBitWeight, ScaleType, WeightFormat
