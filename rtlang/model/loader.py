@@ -65,10 +65,9 @@ def load_model(
         check_ranks(config)
     directory = model_directory(config.model)
     model_config = ModelConfig.from_pretrained(directory)
-    if config.decoder == "native" and model_config.native is None:
-        raise ConfigError(
-            "decoder", "native", f"expected auto or transformers for this model: {model_config.native_obstacle}"
-        )
+    obstacle = _native_obstacle(config, model_config)
+    if config.decoder == "native" and obstacle is not None:
+        raise ConfigError("decoder", "native", f"expected auto or transformers for this model: {obstacle}")
     dtype = pick_dtype(config.dtype, config.device)
     device = torch.device("cpu") if accelerator is None else accelerator.device
     tokenizer = load_tokenizer(directory)
@@ -171,7 +170,16 @@ def weight_bytes(config: RuntimeConfig) -> int:
 
 def _is_native(config: RuntimeConfig, model_config: ModelConfig) -> bool:
     """Whether the native decoder computes the model."""
-    return model_config.native is not None and config.decoder != "transformers"
+    return config.decoder != "transformers" and _native_obstacle(config, model_config) is None
+
+
+def _native_obstacle(config: RuntimeConfig, model_config: ModelConfig) -> str | None:
+    """Why the native decoder cannot compute the model with these settings, or None."""
+    if model_config.native is None:
+        return model_config.native_obstacle
+    if model_config.native.has_experts and (config.device != "cpu" or config.tensor_parallel > 1):
+        return "its experts are for one process on a CPU"
+    return None
 
 
 def _refuse_unsupported(config: RuntimeConfig, directory: Path, model_config: ModelConfig) -> None:

@@ -1,9 +1,10 @@
-"""The native decoder for Llama, Mistral, Qwen2 and Qwen3, with as few operators per layer as possible.
+"""The native decoder for Llama, Mistral, Mixtral, Qwen2 and Qwen3, dense and with experts, with as few operators per layer as possible.
 
 A layer is eight calls on a CPU: norm, one linear for q, k and v, rotation fused with the KV write, attention, output linear that adds to
 the residual, norm, one linear for gate and up that ends in their product, down linear that adds to the residual. On a device the norms
 add, and the product is a call. The Python cost of each call dominates small models, so everything that does not change between steps is
-prepared at load time; on a CPU, all layers of a step of up to a thousand tokens are one call. After the last layer only the rows that need
+prepared at load time; on a CPU, all layers of a step of up to a thousand tokens are one call,
+unless a layer has experts. After the last layer only the rows that need
 logits are kept. Does not use `transformers`.
 
 Sources: Touvron et al. 2023 (Llama), Jiang et al. 2023 (Mistral), Qwen2 and Qwen3 technical reports, Su et al. 2021 (rotary
@@ -133,7 +134,7 @@ class NativeDecoder:
         heads = () if head is None else (head,)
         tune_linears((*(linear for layer in decoder._layers for linear in layer.linears), *heads))
         make_fused, shape = None if group is not None else backend.fused_step, _shape(config, dtype)
-        if make_fused is not None and shape.is_supported and decoder._layers:
+        if make_fused is not None and shape.is_supported and decoder._layers and not config.native.has_experts:
             decoder._fused = make_fused(shape, [layer.fused() for layer in decoder._layers], norm)
         return decoder
 
@@ -181,8 +182,12 @@ class NativeDecoder:
 
 def native_bytes(config: ModelConfig, dtype: torch.dtype) -> int:
     """Bytes of a native decoder's weights; a tied embedding is one copy with the head."""
-    num_ends = 1 if config.tie_word_embeddings else 2
-    return _shape(config, dtype).num_bytes(config.num_layers, num_ends * config.vocab_size)
+    assert config.native is not None
+    num_ends, hidden, shape = 1 if config.tie_word_embeddings else 2, config.hidden_size, _shape(config, dtype)
+    count = num_ends * config.vocab_size * hidden
+    for layer in config.native.layers:
+        count += hidden * (shape.qkv_size + shape.q_size) + layer.feed_forward.num_weights(hidden)
+    return count * dtype.itemsize
 
 
 def _ends(config: ModelConfig, source: WeightSource) -> tuple[Tensor | LowBitWeight, Tensor | LowBitWeight]:

@@ -52,7 +52,7 @@ class PackedExperts(torch.nn.Module):
         """
         super().__init__()
         self.stock, self.num_experts = stock, len(up)
-        self._layers = [_kernel_layer(each) for each in up], [_kernel_layer(each) for each in down]
+        self._layers = [kernel_layer(each) for each in up], [kernel_layer(each) for each in down]
         self._is_split, self._has_silu_gate = is_split, has_silu_gate(stock)
         self._experts: Experts | None = None  # made by the first call, when the layers are tuned
 
@@ -154,7 +154,7 @@ def _put(model: torch.nn.Module, path: str, made: PackedExperts) -> None:
     model.set_submodule(path, made)
 
 
-def _kernel_layer(linear: Linear) -> LinearLayer:
+def kernel_layer(linear: Linear) -> LinearLayer:
     """What kernels compute of a layer; a plain one is called itself."""
     packed: LinearLayer | None = getattr(linear, "packed", None)
     return linear if packed is None else packed  # type: ignore[return-value]

@@ -48,6 +48,38 @@ class FeedForwardConfig:
     intermediate_size: int
     has_bias: bool = False
 
+    def num_weights(self, hidden_size: int) -> int:
+        """Weights of its matrices."""
+        return 3 * hidden_size * self.intermediate_size
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertsConfig:
+    """A feed-forward part of experts, each dense and gated, of which a router chooses `num_slots` for each token.
+
+    Attributes:
+        intermediate_size: width of an expert.
+        is_normalized: whether the weights of a token's experts are divided by their sum.
+        shared_size: width of an expert that computes every token, weighted by a gate of its own; None for none.
+        path: name of the part in the checkpoint.
+        names: of gate, up and down of an expert there.
+    """
+
+    num_experts: int
+    num_slots: int
+    intermediate_size: int
+    is_normalized: bool = True
+    shared_size: int | None = None
+    path: str = "mlp"
+    names: tuple[str, str, str] = ("gate_proj", "up_proj", "down_proj")
+
+    def num_weights(self, hidden_size: int) -> int:
+        """Weights of its matrices."""
+        outputs = self.num_experts * (3 * self.intermediate_size + 1)  # one of the router
+        if self.shared_size is not None:
+            outputs += 3 * self.shared_size + 1
+        return hidden_size * outputs
+
 
 @dataclass(frozen=True, slots=True)
 class LayerNorms:
@@ -62,7 +94,7 @@ class LayerConfig:
     """What one layer computes."""
 
     attention: AttentionConfig
-    feed_forward: FeedForwardConfig
+    feed_forward: FeedForwardConfig | ExpertsConfig
     norms: LayerNorms = LayerNorms()
 
 
@@ -80,5 +112,10 @@ class NativeConfig:
 
     @property
     def intermediate_size(self) -> int:
-        """Width of the widest dense feed-forward part."""
+        """Width of the widest feed-forward part, or expert."""
         return max(layer.feed_forward.intermediate_size for layer in self.layers)
+
+    @property
+    def has_experts(self) -> bool:
+        """Whether a layer has experts."""
+        return any(isinstance(layer.feed_forward, ExpertsConfig) for layer in self.layers)

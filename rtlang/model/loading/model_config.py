@@ -14,7 +14,14 @@ from typing import Any
 
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.loading.gguf.model_files import gguf_config, is_gguf
-from rtlang.model.loading.layer_table import AttentionConfig, FeedForwardConfig, LayerConfig, NativeConfig, RopeConfig
+from rtlang.model.loading.layer_table import (
+    AttentionConfig,
+    ExpertsConfig,
+    FeedForwardConfig,
+    LayerConfig,
+    NativeConfig,
+    RopeConfig,
+)
 from rtlang.model.loading.model_names import directory_obstacle
 from rtlang.model.loading.published import MEDIA_CONFIGS, refuse_published, text_entries
 
@@ -28,6 +35,9 @@ class _Family:
     has_qk_norm: bool = False
     num_kv_heads: int | None = None  # default if the entry is missing; None: equal to the query heads
     head_dim: int | None = None  # default if the entry is missing; None: hidden_size // num_q_heads
+    rope_theta: float = 10000.0  # default if the entry is missing, as the following ones
+    rms_norm_eps: float = 1e-6
+    experts: ExpertsConfig | None = None  # with the defaults of sizes
 
 
 _NATIVE_FAMILIES = {
@@ -35,6 +45,26 @@ _NATIVE_FAMILIES = {
     "mistral": _Family("MistralForCausalLM", has_qkv_bias=False, num_kv_heads=8),
     "qwen2": _Family("Qwen2ForCausalLM", has_qkv_bias=True, num_kv_heads=32),
     "qwen3": _Family("Qwen3ForCausalLM", has_qk_norm=True, num_kv_heads=32, head_dim=128),
+    "mixtral": _Family(
+        "MixtralForCausalLM",
+        has_qkv_bias=False,
+        num_kv_heads=8,
+        rope_theta=1e6,
+        rms_norm_eps=1e-5,
+        experts=ExpertsConfig(8, 2, 14336, path="block_sparse_moe", names=("w1", "w3", "w2")),
+    ),
+    "qwen2_moe": _Family(
+        "Qwen2MoeForCausalLM",
+        has_qkv_bias=True,
+        num_kv_heads=16,
+        experts=ExpertsConfig(60, 4, 1408, is_normalized=False, shared_size=5632),
+    ),
+    "qwen3_moe": _Family(
+        "Qwen3MoeForCausalLM",
+        has_qk_norm=True,
+        num_kv_heads=4,
+        experts=ExpertsConfig(128, 8, 768, is_normalized=False),
+    ),
 }
 # Text halves whose layers are those of a native family. Their rotary embedding has three positions per token, equal for text.
 _NATIVE_TEXTS = {"qwen2_vl_text": "qwen2", "qwen2_5_vl_text": "qwen2", "qwen3_vl_text": "qwen3"}
@@ -247,6 +277,10 @@ class _Reader:
         layer_types = self.text.get("layer_types") or []
         if set(layer_types) - {"full_attention", "sliding_attention"} or (layer_types and native_type == "mistral"):
             return f"layer types {sorted(set(layer_types))} are not supported"
+        if family.experts is not None and self.text.get("use_sliding_window"):
+            return "sliding windows of a model with experts are not supported"
+        if family.experts is not None and self.text.get("qkv_bias") is False:
+            return "qkv_bias False is not supported"
         return None
 
     def rope_entries(self) -> dict[str, Any]:
@@ -267,21 +301,54 @@ class _Reader:
         attention_bias = bool(self.text.get("attention_bias", False))
         family = _NATIVE_FAMILIES[model_type]
         attention = AttentionConfig(
-            rope=self.rope(),
+            rope=self.rope(family),
             scale=head_dim**-0.5,
             has_qkv_bias=attention_bias if family.has_qkv_bias is None else family.has_qkv_bias,
             has_output_bias=attention_bias and family.has_qkv_bias is None,
             has_qk_norm=family.has_qk_norm,
         )
         has_mlp_bias = bool(self.text.get("mlp_bias", False)) and model_type == "llama"
-        feed_forward = FeedForwardConfig(self.number("intermediate_size"), has_mlp_bias)
-        windows = self.sliding_windows(model_type, num_layers)
+        dense = FeedForwardConfig(self.number("intermediate_size"), has_mlp_bias)
+        experts = None if family.experts is None else self.experts(family.experts)
+        eps = self.text.get("rms_norm_eps", family.rms_norm_eps)
         return NativeConfig(
-            rms_norm_eps=self.real("rms_norm_eps", self.text.get("rms_norm_eps", 1e-6), may_be_zero=True),
-            layers=tuple(LayerConfig(replace(attention, sliding_window=each), feed_forward) for each in windows),
+            rms_norm_eps=self.real("rms_norm_eps", eps, may_be_zero=True),
+            layers=tuple(
+                LayerConfig(
+                    replace(attention, sliding_window=window),
+                    dense if experts is None or self.is_dense(layer, experts) else experts,
+                )
+                for layer, window in enumerate(self.sliding_windows(model_type, num_layers))
+            ),
         )
 
-    def rope(self) -> RopeConfig:
+    def experts(self, usual: ExpertsConfig) -> ExpertsConfig:
+        """The experts of a layer; `usual` has the defaults of the family."""
+        found = replace(
+            usual,
+            num_experts=self.number("num_local_experts", "num_experts", default=usual.num_experts),
+            num_slots=self.number("num_experts_per_tok", default=usual.num_slots),
+        )
+        if found.num_slots > found.num_experts:
+            raise self.fail(f"num_experts_per_tok = {found.num_slots}: expected 1 to {found.num_experts}, the experts")
+        if usual.path != "mlp":  # Mixtral
+            return replace(found, intermediate_size=self.number("intermediate_size", default=usual.intermediate_size))
+        shared = usual.shared_size
+        return replace(
+            found,
+            intermediate_size=self.number("moe_intermediate_size", default=usual.intermediate_size),
+            is_normalized=bool(self.text.get("norm_topk_prob", usual.is_normalized)),
+            shared_size=None if shared is None else self.number("shared_expert_intermediate_size", default=shared),
+        )
+
+    def is_dense(self, layer: int, experts: ExpertsConfig) -> bool:
+        """Whether a layer of a model with experts has none."""
+        if experts.path != "mlp":
+            return False
+        step, dense = self.number("decoder_sparse_step", default=1), self.text.get("mlp_only_layers") or ()
+        return layer in dense or (layer + 1) % step != 0
+
+    def rope(self, family: _Family) -> RopeConfig:
         """The rotary embedding of all layers."""
         rope = self.rope_entries()
         kind, theta = _rope_kind(rope), rope.get("rope_theta")
@@ -289,7 +356,7 @@ class _Reader:
         if missing:
             raise self.fail(f"rope type {kind} requires {', '.join(missing)}")
         return RopeConfig(
-            theta=self.real("rope_theta", self.text.get("rope_theta") if theta is None else theta, 10000.0),
+            theta=self.real("rope_theta", self.text.get("rope_theta") if theta is None else theta, family.rope_theta),
             kind=kind,
             factor=self.real("factor", rope.get("factor"), 1.0),
             low_freq_factor=self.real("low_freq_factor", rope.get("low_freq_factor"), 1.0),
@@ -298,8 +365,8 @@ class _Reader:
         )
 
     def sliding_windows(self, model_type: str, num_layers: int) -> tuple[int | None, ...]:
-        if model_type == "mistral":
-            window = self.text.get("sliding_window", 4096)
+        if model_type in ("mistral", "mixtral"):
+            window = self.text.get("sliding_window", 4096 if model_type == "mistral" else None)
             return (None if window is None else self.number("sliding_window", default=4096),) * num_layers
         if model_type not in ("qwen2", "qwen3") or not self.text.get("use_sliding_window", False):
             return (None,) * num_layers

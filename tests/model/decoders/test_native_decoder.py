@@ -117,6 +117,11 @@ FIELDS: dict[str, tuple[str, dict[str, Any], bool]] = {
     ),
     "other families' factors mean nothing": ("llama", {"logits_scaling": 2.0, "residual_multiplier": 0.5}, True),
     "pretraining_tp": ("llama", {"pretraining_tp": 2}, True),
+    "experts": ("mixtral", {}, True),
+    "one expert a token": ("mixtral", {"num_experts_per_tok": 1, "norm_topk_prob": False}, True),
+    "attention_bias of mixtral means nothing": ("mixtral", {"attention_bias": True, "decoder_sparse_step": 2}, True),
+    "sliding_window of mixtral": ("mixtral", {"sliding_window": 8}, True),
+    "gelu in experts": ("mixtral", {"hidden_act": "gelu"}, False),
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rtlang.contract.errors import ModelLoadError
-from rtlang.model.loading.layer_table import RopeConfig
+from rtlang.model.loading.layer_table import ExpertsConfig, FeedForwardConfig, RopeConfig
 from rtlang.model.loading.model_config import ModelConfig
 from tests.support.models.tiny_models import EOS_TOKEN_ID, make_checkpoint
 
@@ -22,6 +22,9 @@ PLAIN: dict[str, Any] = {
     "num_attention_heads": 4,
     "vocab_size": 300,
 }
+
+
+QWEN_EXPERTS = {"model_type": "qwen2_moe", "architectures": ["Qwen2MoeForCausalLM"]}
 
 
 def read(tmp_path: Path, changes: dict[str, Any], generation: dict[str, Any] | None = None) -> ModelConfig:
@@ -62,12 +65,15 @@ def test_a_rope_theta_of_null_is_the_one_beside_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("model_type", "defaults"),
-    [("llama", {}), ("mistral", {"sliding_window": 4096}), ("qwen2", {}), ("qwen3", {})],
+    [
+        *[("llama", {}), ("mistral", {"sliding_window": 4096}), ("qwen2", {}), ("qwen3", {})],
+        *[("mixtral", {}), ("qwen2_moe", {}), ("qwen3_moe", {})],
+    ],
 )
 def test_absent_entries_take_the_family_defaults(model_type: str, defaults: dict[str, Any], tmp_path: Path) -> None:
     from transformers import AutoConfig
 
-    architecture = {"llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2", "qwen3": "Qwen3"}[model_type]
+    architecture = "".join(part.capitalize() for part in model_type.split("_"))
     changes = {"model_type": model_type, "architectures": [f"{architecture}ForCausalLM"], "num_attention_heads": 32}
     config = read(tmp_path, {**changes, "hidden_size": 4096})
     expected = AutoConfig.from_pretrained(tmp_path)
@@ -77,6 +83,36 @@ def test_absent_entries_take_the_family_defaults(model_type: str, defaults: dict
     assert config.native.rms_norm_eps == expected.rms_norm_eps
     assert config.native.layers[0].attention.rope.theta == expected.rope_parameters["rope_theta"]
     assert config.native.sliding_windows == (defaults.get("sliding_window"),) * 2
+
+
+@pytest.mark.parametrize("model_type", ["mixtral", "qwen2_moe", "qwen3_moe"])
+@pytest.mark.parametrize("changes", [{}, {"num_experts_per_tok": 3, "norm_topk_prob": True, "intermediate_size": 80}])
+def test_experts_are_those_of_transformers(model_type: str, changes: dict[str, Any], tmp_path: Path) -> None:
+    from transformers import AutoConfig
+
+    architecture = "".join(part.capitalize() for part in model_type.split("_"))
+    names = {"model_type": model_type, "architectures": [f"{architecture}ForCausalLM"], "intermediate_size": 96}
+    config = read(tmp_path, {**names, **changes})
+    expected = AutoConfig.from_pretrained(tmp_path)
+    assert config.native is not None
+    assert config.native.has_experts
+    for layer in config.native.layers:
+        own = layer.feed_forward
+        assert isinstance(own, ExpertsConfig)
+        assert own.num_experts == expected.num_experts
+        assert own.num_slots == expected.num_experts_per_tok
+        assert own.intermediate_size == getattr(expected, "moe_intermediate_size", expected.intermediate_size)
+        assert own.is_normalized == getattr(expected, "norm_topk_prob", True)
+        assert own.shared_size == getattr(expected, "shared_expert_intermediate_size", None)
+
+
+def test_layers_without_experts_are_dense(tmp_path: Path) -> None:
+    changes = {"model_type": "qwen3_moe", "architectures": ["Qwen3MoeForCausalLM"], "num_hidden_layers": 6}
+    config = read(tmp_path, {**changes, "decoder_sparse_step": 2, "mlp_only_layers": [3]})
+    assert config.native is not None
+    kinds = [isinstance(layer.feed_forward, ExpertsConfig) for layer in config.native.layers]
+    assert kinds == [False, True, False, False, False, True]
+    assert config.native.layers[0].feed_forward == FeedForwardConfig(96)
 
 
 def test_old_and_new_rope_entries_mean_the_same(tmp_path: Path) -> None:
@@ -109,6 +145,8 @@ def test_windows_of_qwen_follow_layer_types_or_the_first_window_layer(tmp_path: 
         ({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5}}, "partial rotary embeddings"),
         ({"rope_parameters": {"full_attention": {"rope_type": "default"}}}, "differ by layer type"),
         ({"head_dim": 15}, "odd"),
+        ({**QWEN_EXPERTS, "use_sliding_window": True}, "sliding windows of a model with experts"),
+        ({**QWEN_EXPERTS, "qkv_bias": False}, "qkv_bias"),
     ],
     ids=str,
 )

@@ -231,7 +231,7 @@ HUB_ROWS: tuple[HubRow, ...] = (
             _text("Falcon 3", "LlamaForCausalLM", "llama", "native", head_dim=32),
         ),
     ),
-    HubRow("Qwen3-MoE", (_text("Qwen3-30B-A3B, 235B-A22B", "Qwen3MoeForCausalLM", "qwen3_moe"),)),
+    HubRow("Qwen3-MoE", (_text("Qwen3-30B-A3B, 235B-A22B", "Qwen3MoeForCausalLM", "qwen3_moe", "native"),)),
     HubRow(
         "Phi-4",
         (

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from rtlang.model.decoders.native.experts_part import ExpertsPart, SharedExpert
 from rtlang.model.decoders.native.layers import AttentionPart, FeedForwardPart, Layer
 from rtlang.model.layers.linear import Linear, own_memory
 from rtlang.model.layers.weight_source import WeightSource
-from rtlang.model.loading.layer_table import AttentionConfig, FeedForwardConfig
+from rtlang.model.loading.layer_table import AttentionConfig, ExpertsConfig, FeedForwardConfig
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.summed_linear import SummedLinear
@@ -42,7 +43,9 @@ class LayerLoader:
             before_attention=self.norm(f"{prefix}{own.norms.before_attention}", self.config.hidden_size),
             attention=self.attention(f"{prefix}self_attn.", own.attention),
             before_feed_forward=self.norm(f"{prefix}{own.norms.before_feed_forward}", self.config.hidden_size),
-            feed_forward=self.feed_forward(f"{prefix}mlp.", own.feed_forward),
+            feed_forward=self.experts(f"{prefix}{own.feed_forward.path}.", own.feed_forward)
+            if isinstance(own.feed_forward, ExpertsConfig)
+            else self.feed_forward(f"{prefix}mlp.", own.feed_forward),
         )
 
     def attention(self, prefix: str, own: AttentionConfig) -> AttentionPart:
@@ -66,6 +69,24 @@ class LayerLoader:
             gate_up=self.linear(gate_up, hidden, own.has_bias, is_gated=True),
             down=self.linear({f"{prefix}down_proj": hidden}, inner, own.has_bias, is_summed=True),
         )
+
+    def experts(self, prefix: str, own: ExpertsConfig) -> ExpertsPart:
+        """Read a feed-forward part of experts whose names begin with `prefix`; each expert is packed before the next one is read."""
+        hidden, inner = self.config.hidden_size, own.intermediate_size
+        up, down = [], []
+        first, second, third = own.names
+        for expert in range(own.num_experts):
+            mine = f"{prefix}experts.{expert}."
+            up.append(self.linear({f"{mine}{first}": inner, f"{mine}{second}": inner}, hidden, False, is_gated=True))
+            down.append(self.linear({f"{mine}{third}": hidden}, inner, False))
+        shared = None
+        if own.shared_size is not None:
+            shared = SharedExpert(
+                self.feed_forward(f"{prefix}shared_expert.", FeedForwardConfig(own.shared_size)),
+                self.linear({f"{prefix}shared_expert_gate": 1}, hidden, False),
+            )
+        router = self.linear({f"{prefix}gate": own.num_experts}, hidden, False)
+        return ExpertsPart(own, router, tuple(up), tuple(down), shared)
 
     def linear(
         self,

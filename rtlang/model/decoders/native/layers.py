@@ -7,6 +7,7 @@ result for the norm that follows to add.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -97,8 +98,26 @@ class FeedForwardPart:
 
     def add_to(self, residual: Tensor, h: Tensor, step: LayerStep) -> Tensor | None:
         """Compute normed states h [num_tokens, hidden_size]. Returns None, or the result that is not added yet."""
+        return self.down.add_to(residual, self._gated(h, step))
+
+    def result(self, h: Tensor, step: LayerStep) -> Tensor:
+        """The result of normed states h [num_tokens, hidden_size] alone."""
+        return self.down(self._gated(h, step))
+
+    def _gated(self, h: Tensor, step: LayerStep) -> Tensor:
         h = self.gate_up(h)
-        return self.down.add_to(residual, h if self.gate_up.is_gated else step.backend.silu_and_mul(h))
+        return h if self.gate_up.is_gated else step.backend.silu_and_mul(h)
+
+
+class OtherFeedForward(Protocol):
+    """A feed-forward part of another kind."""
+
+    @property
+    def linears(self) -> tuple[Linear, ...]:
+        """The linear layers."""
+
+    def add_to(self, residual: Tensor, h: Tensor, step: LayerStep) -> Tensor | None:
+        """See `FeedForwardPart`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +127,7 @@ class Layer:
     before_attention: Tensor
     attention: AttentionPart
     before_feed_forward: Tensor
-    feed_forward: FeedForwardPart
+    feed_forward: FeedForwardPart | OtherFeedForward
 
     @property
     def linears(self) -> tuple[Linear, ...]:
@@ -128,7 +147,7 @@ class Layer:
         return self.feed_forward.add_to(residual, h, step)
 
     def fused(self) -> FusedLayer:
-        """The weights for a fused step; all linear layers must be packed."""
+        """The weights for a fused step; all linear layers must be packed, and the feed-forward part dense."""
         qkv, output, gate_up, down = (each.packed for each in self.linears)
         assert qkv is not None
         assert output is not None

@@ -1,0 +1,136 @@
+"""Layers with experts on the native decoder: routing in float64, bits that depend on no other token, one expert in memory at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import ConfigError
+from rtlang.model.decoders.native.experts_part import ExpertsPart
+from rtlang.model.decoders.native.layer_loading import LayerLoader
+from rtlang.model.decoders.native_decoder import NativeDecoder, native_bytes
+from rtlang.model.decoders.transformers_decoder import TransformersDecoder
+from rtlang.model.host_runner import HostRunner
+from rtlang.model.layers.checkpoint_source import DummySource
+from rtlang.model.layers.linear import Linear
+from rtlang.model.loader import load_model
+from rtlang.model.loading.layer_table import ExpertsConfig
+from rtlang.model.loading.model_config import ModelConfig
+from tests.support.models.families import FAMILIES, make_config
+from tests.support.models.model_steps import Pages, TrackedSequence, all_logits, next_row, ragged_logits
+from tests.support.models.tiny_models import VOCAB_SIZE, make_checkpoint, random_model, save_checkpoint
+
+PAGE_SIZE = 4
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:transformers")
+
+
+def stock(model_type: str) -> Any:
+    (family,) = (each for each in FAMILIES if each.model_type == model_type)
+    return random_model(make_config(family))
+
+
+def checkpoint(path: Path, model_type: str) -> Path:
+    return save_checkpoint(stock(model_type), path)
+
+
+def settings(path: Path, **changes: Any) -> RuntimeConfig:
+    given = {"dtype": "float32", "num_pages": 64, "page_size": PAGE_SIZE, "num_threads": 1}
+    return RuntimeConfig(model=str(path), **given | changes)
+
+
+def load(path: Path, **changes: Any) -> HostRunner:
+    runner = HostRunner(settings(path, **changes))
+    runner.load()
+    return runner
+
+
+@pytest.mark.parametrize(("model_type", "dtype"), [("mixtral", "float32"), ("qwen2_moe", "bfloat16")])
+def test_a_token_has_the_same_bits_in_every_step(model_type: str, dtype: str, tmp_path: Path) -> None:
+    runner = load(checkpoint(tmp_path, model_type), dtype=dtype)
+    assert isinstance(runner.decoder, NativeDecoder)
+    assert runner.is_row_invariant
+    for token_ids, logits in ragged_logits(runner, VOCAB_SIZE):
+        alone = next_row(TrackedSequence(token_ids), len(token_ids), Pages(64, seed=9), PAGE_SIZE)
+        (whole,) = all_logits(runner, [alone])
+        assert torch.equal(whole[-len(logits) :], logits)
+
+
+@pytest.mark.parametrize("model_type", ["mixtral", "qwen2_moe", "qwen3_moe"])
+def test_bfloat16_is_as_near_to_float32_as_the_transformers_decoder(model_type: str, tmp_path: Path) -> None:
+    path = checkpoint(tmp_path, model_type)
+    exact = ragged_logits(load(path), VOCAB_SIZE)
+    errors = [
+        torch.stack([(a - b).norm() / b.norm() for (_, a), (_, b) in zip(found, exact, strict=True)]).median()
+        for found in (
+            ragged_logits(load(path, dtype="bfloat16", decoder=decoder), VOCAB_SIZE)
+            for decoder in ("native", "transformers")
+        )
+    ]
+    assert errors[0] <= 1.5 * errors[1]
+
+
+def part(num_experts: int, num_slots: int, *, is_normalized: bool) -> tuple[ExpertsPart, Tensor]:
+    config = ExpertsConfig(num_experts, num_slots, 8, is_normalized)
+    weight = torch.randn(num_experts, 16, generator=torch.Generator().manual_seed(0))
+    return ExpertsPart(config, Linear(weight), (), (), None), weight
+
+
+@pytest.mark.parametrize("num_experts", [4, 60])
+@pytest.mark.parametrize("is_normalized", [True, False])
+def test_the_likeliest_experts_are_chosen_with_their_weights(num_experts: int, is_normalized: bool) -> None:
+    own, weight = part(num_experts, 3, is_normalized=is_normalized)
+    h = torch.randn(9, 16, generator=torch.Generator().manual_seed(1))
+    expert_ids, weights = own.routed(h)
+    exact = (h.double() @ weight.double().T).softmax(1)
+    order = exact.argsort(1, descending=True)[:, :3]
+    assert torch.equal(expert_ids, order)
+    chosen = exact.gather(1, order)
+    expected = chosen / chosen.sum(1, keepdim=True) if is_normalized else chosen
+    torch.testing.assert_close(weights.double(), expected, rtol=1e-5, atol=1e-7)
+    for place in range(9):
+        for count in (1, 2, 5):
+            line = h[place].expand(count, 16)
+            assert torch.equal(own.routed(line)[1], weights[place].expand(count, 3))
+
+
+def test_an_expert_is_packed_before_the_next_one_is_read(tmp_path: Path) -> None:
+    config = ModelConfig.from_pretrained(make_checkpoint(tmp_path, "mixtral"))
+    events: list[str] = []
+
+    class Source(DummySource):
+        def tensor(self, name: str, shape: tuple[int, ...]) -> Tensor:
+            events.append(name)
+            return super().tensor(name, shape)
+
+    def make(parts: Any, bias: Any = None, **options: Any) -> Linear:
+        events.append(f"packed {len(parts)}")
+        return Linear(parts, bias, **options)
+
+    own = config.native.layers[0].feed_forward  # type: ignore[union-attr]
+    assert isinstance(own, ExpertsConfig)
+    LayerLoader(config, Source(0, torch.float32), make).experts("m.", own)
+    expected = []
+    for expert in range(own.num_experts):
+        names = [f"m.experts.{expert}.{name}.weight" for name in ("w1", "w3", "w2")]
+        expected += [*names[:2], "packed 2", names[2], "packed 1"]
+    assert events == [*expected, "m.gate.weight", "packed 1"]
+
+
+@pytest.mark.parametrize("model_type", ["mixtral", "qwen2_moe", "qwen3_moe"])
+def test_bytes_are_the_matrices_of_the_stock_model(model_type: str, tmp_path: Path) -> None:
+    model = stock(model_type)
+    config = ModelConfig.from_pretrained(save_checkpoint(model, tmp_path))
+    assert native_bytes(config, torch.float32) == sum(each.nbytes for each in model.parameters() if each.ndim > 1)
+
+
+def test_several_processes_and_devices_are_left_to_the_transformers_decoder(tmp_path: Path) -> None:
+    path = make_checkpoint(tmp_path, "mixtral")
+    with pytest.raises(ConfigError, match=r"decoder = 'native': .*one process on a CPU"):
+        load_model(settings(path, decoder="native", tensor_parallel=2))
+    decoder, *_ = load_model(settings(path, decoder="transformers"))
+    assert isinstance(decoder, TransformersDecoder)
