@@ -325,6 +325,10 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/kernels/test_attention.py",
         "part of the CPU backend",
     ),
+    "kernels/rtlang_kernels/cpu/recurrence/matrix_vectors.py": (
+        "tests/kernels/cpu/recurrence/test_gated_recurrence.py",
+        "its code is the inside of that kernel",
+    ),
     "kernels/rtlang_kernels/cpu/codegen/vector_builder.py": (
         "tests/kernels/test_layer_ops.py",
         "emits code for the vector modules, which are tested there",

@@ -114,6 +114,7 @@ def cpu_backend() -> Backend:
     )
     from rtlang_kernels.cpu.attention import attention, head_linear
     from rtlang_kernels.cpu.fused import fused_step, grouped_experts
+    from rtlang_kernels.cpu.recurrence import causal_conv, gated_recurrence, selective_scan
 
     return Backend(
         "cpu",
@@ -137,6 +138,9 @@ def cpu_backend() -> Backend:
         tune=linear_tuning.tune,
         fused_step=fused_step.CpuFusedStep.of,
         experts=grouped_experts.CpuExperts.of,
+        causal_conv=causal_conv.causal_conv,
+        gated_recurrence=gated_recurrence.gated_recurrence,
+        selective_scan=selective_scan.selective_scan,
     )
 
 

@@ -27,7 +27,7 @@ LAYERS = {
     "": 6,  # the package itself, which exports names lazily
 }
 INNER_LAYERS = {
-    "cpu": {"codegen": 0, "": 1, "attention": 2, "fused": 3},
+    "cpu": {"codegen": 0, "": 1, "attention": 2, "recurrence": 2, "fused": 3},
     "triton": {
         "primitives": 0,
         "attention": 1,

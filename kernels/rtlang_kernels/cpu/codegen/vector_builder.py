@@ -75,8 +75,11 @@ def maximum(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
 
-def reduce_to(builder: Any, vectors: list[Any], count: int) -> Any:
-    """Emit one vector with the sum of each of `count` (a power of two) vectors, by pairwise addition of neighbours."""
+def reduce_to(builder: Any, vectors: list[Any], count: int, flags: tuple[str, ...] = FAST) -> Any:
+    """Emit one vector with the sum of each of `count` (a power of two) vectors, by pairwise addition of neighbours.
+
+    Without `flags`, the order of the additions is the same wherever this is emitted.
+    """
     while len(vectors) > 1 or vectors[0].type.count > count:
         width = vectors[0].type.count
         pairs = vectors if len(vectors) == 1 else vectors[0::2]
@@ -86,7 +89,7 @@ def reduce_to(builder: Any, vectors: list[Any], count: int) -> Any:
         even = ir.Constant(mask, list(range(0, reach, 2)))
         odd = ir.Constant(mask, list(range(1, reach, 2)))
         vectors = [
-            builder.fadd(builder.shuffle_vector(a, b, even), builder.shuffle_vector(a, b, odd), flags=FAST)
+            builder.fadd(builder.shuffle_vector(a, b, even), builder.shuffle_vector(a, b, odd), flags=flags)
             for a, b in zip(pairs, others, strict=True)
         ]
     return vectors[0]
