@@ -25,7 +25,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.step import Row, SampledRow, Step, StepOutput
+from rtlang.contract.step import Row, RowStates, SampledRow, Step, StepOutput
 from rtlang.model import system_resources
 from rtlang.model.batch import Batch
 from rtlang.model.decoders.native_decoder import Decoder
@@ -35,6 +35,8 @@ from rtlang.model.gpu.device_grammar import DeviceGrammars
 from rtlang.model.gpu.device_graphs import capture_decoding
 from rtlang.model.gpu.device_sampler import DeviceMasks, PendingSample, launch_logprobs, launch_sampling, read_logprobs
 from rtlang.model.layers.attention import PagedKV, StepAttention
+from rtlang.model.layers.cache_division import LEAST_STATES, MemoryNeeds, divide_cache, states_beside
+from rtlang.model.layers.states import StateMemory, StepStates, state_bytes
 from rtlang.model.loader import check_ranks, load_model
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.parallel.group import RankGroup
@@ -51,6 +53,7 @@ logger = logging.getLogger(__name__)
 _SCORE_CHUNK_BYTES = 256 << 20  # logits of scored tokens held at a time
 _MAX_GRID_ROWS = 1 << 15  # grids are limited to 65535 in the second dimension
 _CACHE_SHARE = 0.85  # share of the memory left by the weights; the rest is for activations, logits and graphs
+_USUAL_TOKENS = 4096  # of a sequence, to divide the memory between pages and states
 _WARM_UP_ROWS = 2
 # Keys shared by two rows in the warm-up: enough to split and merge attention for any head geometry.
 _MERGED_KEYS = 1024
@@ -88,7 +91,7 @@ class DeviceRunner:
         group: as for `HostRunner`.
 
     Attributes (after `load`):
-        model_config, tokenizer, decoder, kv: as in `HostRunner`; the last page of `kv` is a scratch page.
+        model_config, tokenizer, decoder, kv, states: as in `HostRunner`; the last page of `kv` is a scratch page.
         grammars: automata on the device.
         num_replayed, num_eager: number of steps replayed from a graph, and of others.
     """
@@ -99,6 +102,7 @@ class DeviceRunner:
     tokenizer: Tokenizer
     decoder: Decoder
     kv: PagedKV
+    states: StateMemory | None = None
     grammars: DeviceGrammars
 
     def __init__(
@@ -139,8 +143,8 @@ class DeviceRunner:
 
     @property
     def num_states(self) -> int:
-        """See `Runner`; models with recurrent layers are refused."""
-        return 0
+        """See `Runner`."""
+        return 0 if self.states is None else self.states.num_slots
 
     @property
     def max_model_len(self) -> int:
@@ -154,7 +158,7 @@ class DeviceRunner:
 
     @property
     def state_memory(self) -> None:
-        """See `Runner`."""
+        """See `Runner`; states on a device have no tiers below."""
         return None
 
     def load(self) -> None:
@@ -179,14 +183,14 @@ class DeviceRunner:
             longest = self.model_config.max_position_embeddings
             if config.max_model_len is not None and config.max_model_len > longest:
                 raise ConfigError("max_model_len", config.max_model_len, f"the checkpoint supports at most {longest}")
-            if self.decoder.state_shapes:
-                raise ConfigError("device", config.device, "expected cpu for a model with recurrent layers")
             geometries, dtype = self.decoder.geometries, self.decoder.dtype
             kv_dtype = torch.float8_e4m3fn if config.kv_dtype == "float8" else dtype
-            num_pages = self._pick_num_pages(PagedKV.bytes_per_page(geometries, config.page_size, kv_dtype))
+            num_pages, num_states = self._pick_sizes(PagedKV.bytes_per_page(geometries, config.page_size, kv_dtype))
             if group is not None:
                 num_pages = group.smallest(num_pages)
             self.kv = PagedKV(geometries, num_pages + 1, config.page_size, dtype, accelerator.device, kv_dtype)
+            if num_states:
+                self.states = StateMemory(self.decoder.state_shapes, num_states, accelerator.device)
             self.grammars = DeviceGrammars(accelerator, self._vocabulary, self._most_samples())
             self._sampled = torch.zeros(
                 max(_WARM_UP_ROWS, self._most_samples()), dtype=torch.int64, device=accelerator.device
@@ -198,7 +202,7 @@ class DeviceRunner:
                 self.ranks.send(end_words())
             agree = bool if group is None else partial(_all_agree, group)
             places = self._sampled, self._graph_sizes(), self.max_model_len
-            self._graphs = capture_decoding(self.decoder, self.kv, accelerator, *places, agree)
+            self._graphs = capture_decoding(self.decoder, self.kv, accelerator, *places, agree, self.states)
             self._sampled_at, self.num_replayed, self.num_eager = {}, 0, 0
         logger.info(
             "KV pool of %d pages of %d tokens on %s, graphs for %s tokens",
@@ -207,6 +211,9 @@ class DeviceRunner:
             accelerator.name,
             ", ".join(map(str, self._graphs)) or "no",
         )
+        if self.states is not None:
+            size = system_resources.show_bytes(self.states.state_bytes)
+            logger.info("state pool of %d states of %s", self.states.num_slots, size)
 
     def close(self) -> None:
         """Free the device's memory: weights, KV pages, graphs and automata. Later calls are refused. Idempotent.
@@ -215,7 +222,7 @@ class DeviceRunner:
         """
         self._is_closed, self._num_grown = True, self.num_grown
         self._graphs.clear()
-        for name in ("kv", "decoder", "grammars"):
+        for name in ("kv", "states", "decoder", "grammars"):
             self.__dict__.pop(name, None)
         self._sampled = torch.empty(0, dtype=torch.int64)
         if self._accelerator is not None:
@@ -260,7 +267,7 @@ class DeviceRunner:
             sources = np.full(batch.num_tokens, -1, dtype=np.int32)
             sources[batch.cu_seqlens_q[:-1]] = sources_of(step.rows, self._sampled_at)
             there = on_device(batch, sources, self._sampled, self.accelerator.device)
-            states = self.decoder.forward(StepAttention(there, self.kv))
+            states = self.decoder.forward(StepAttention(there, self.kv, states=self._step_states(there)))
             num_sampling = len(batch.sampling_rows)
             logits = self.decoder.project(states[:num_sampling]) if num_sampling else None
             flight = DeviceFlight(step, batch.sampling_rows, batch.scoring_rows, logits)
@@ -268,6 +275,12 @@ class DeviceRunner:
                 self._score(flight, states[num_sampling:])
             self.num_eager += 1
         return flight
+
+    def _step_states(self, batch: Batch) -> StepStates | None:
+        if self.states is None:
+            return None
+        assert batch.states is not None, "rows of a model with recurrent layers have states"
+        return StepStates(self.states, batch.states)
 
     def _announce(self, step: Step) -> None:
         """Let the other ranks launch the step as well: they decide in the same way how."""
@@ -341,10 +354,16 @@ class DeviceRunner:
         return StepOutput(flight.step.step_id, tuple(outputs))
 
     def _replayed(self, step: Step) -> DeviceFlight | None:
-        """Replay the step from a graph; None if it is not pure decoding, with drafts or not, or fits no graph."""
+        """Replay the step from a graph; None if it is not pure decoding, with drafts or not, or fits no graph.
+
+        Graphs write the K and V of all tokens, so that a row with replayed tokens is not pure decoding.
+        """
         rows = step.rows
         if step.copies or not all(
-            len(row.token_ids) == 1 + row.num_draft_tokens and row.needs_sample and not row.score_token_ids
+            len(row.token_ids) == 1 + row.num_draft_tokens
+            and row.needs_sample
+            and not row.score_token_ids
+            and not row.num_replayed_tokens
             for row in rows
         ):
             return None
@@ -427,7 +446,7 @@ class DeviceRunner:
         lowered = Row(
             0, (0,), 0, (0,), 0, True, biased, prompt_token_ids=(0,), output_token_ids=(0,), banned_token_ids=(0,)
         )
-        steps = [masked, (masked[0]._replace(mask_row=None), masked[1]), (lowered,)]
+        steps: list[tuple[Row, ...]] = [masked, (masked[0]._replace(mask_row=None), masked[1]), (lowered,)]
         if self.accelerator.compiles:
             self.grammars.warm_up(self.model_config.vocab_size)
             # a prompt for each class of attention tiles, and a shared prefix, all in one page
@@ -444,33 +463,47 @@ class DeviceRunner:
                     Row(index, (0,), before, page_ids, before * index, True, sampled) for index in range(_WARM_UP_ROWS)
                 )
             )
+        if self.states is not None:
+            steps = [
+                tuple(
+                    row._replace(states=RowStates(None, ((len(row.token_ids), slot),))) for slot, row in enumerate(rows)
+                )
+                for rows in steps
+            ]
         for rows in steps:
             masks = sum(row.mask_row is not None for row in rows)
             flight = self.launch(Step(0, rows, num_mask_rows=masks))
             self.sample(flight, rows, bitmask if masks else None)
             self.collect(flight)
 
-    def _pick_num_pages(self, bytes_per_page: int) -> int:
-        free, config = self.accelerator.free_bytes(), self.config
+    def _pick_sizes(self, bytes_per_page: int) -> tuple[int, int]:
+        """Numbers of pages and of states; there is a scratch page besides."""
+        free, config, size = self.accelerator.free_bytes(), self.config, state_bytes(self.decoder.state_shapes)
+        needs = MemoryNeeds(
+            bytes_per_page,
+            size,
+            usual_pages=-(-min(_USUAL_TOKENS, self.max_model_len) // config.page_size),
+            longest_pages=-(-self.max_model_len // config.page_size),
+            row_limit=config.row_limit,
+        )
         if config.num_pages is not None:
-            needed = (config.num_pages + 1) * bytes_per_page  # the last one is the scratch page
+            page_bytes = (config.num_pages + 1) * bytes_per_page
+            needed = page_bytes + (LEAST_STATES * size if size else 0)
             if needed > free:
                 raise ConfigError(
                     "num_pages", config.num_pages, f"the KV pool needs {needed:,} bytes, but only {free:,} are free"
                 )
-            return config.num_pages
+            return config.num_pages, states_beside(needs, config.num_pages, int(_CACHE_SHARE * (free - page_bytes)))
         given = None if config.cache_bytes is None else config.cache_bytes // config.tensor_parallel
         cache_bytes = given if given is not None else int(_CACHE_SHARE * free)
         if cache_bytes > free:
             raise ConfigError("cache_bytes", config.cache_bytes, f"only {free:,} bytes of memory are free")
-        num_pages = cache_bytes // bytes_per_page - 1
-        if num_pages < 2:
-            raise ConfigError(
-                "cache_bytes",
-                cache_bytes,
-                f"a page takes {bytes_per_page:,} bytes, and at least three pages are needed",
-            )
-        return num_pages
+        num_pages, num_states = divide_cache(needs, cache_bytes, config.state_fraction)
+        if num_pages < 3 or (size and num_states < LEAST_STATES):
+            of_states = f"{LEAST_STATES} states of {size:,} bytes and " if size else ""
+            reason = f"a page takes {bytes_per_page:,} bytes, and at least {of_states}three pages are needed"
+            raise ConfigError("cache_bytes", cache_bytes, reason)
+        return num_pages - 1, num_states
 
 
 def _all_agree(group: RankGroup, claim: bool) -> bool:

@@ -53,6 +53,11 @@ class StatePlan:
         """Number of tokens of the step."""
         return int(self.cu_seqlens[-1])
 
+    @property
+    def arrays(self) -> tuple[Int32s, ...]:
+        """The arrays of `tensors`."""
+        return self.cu_seqlens, self.sources, self.cu_marks, self.mark_ends, self.mark_slots
+
     @classmethod
     def of(
         cls,

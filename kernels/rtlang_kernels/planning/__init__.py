@@ -1,1 +1,1 @@
-"""Planning of attention on the host: shared-prefix tiling, work items and tile sizes. Runs no kernel."""
+"""Planning on the host: shared-prefix tiling, work items and tile sizes of attention, states of decoding steps. Runs no kernel."""

@@ -18,6 +18,7 @@ from torch import Tensor
 from rtlang.contract.step import Row
 from rtlang.model.batch import Batch
 from rtlang_kernels.contract.attention_plan import AttentionPlan
+from rtlang_kernels.contract.state_plan import NO_SLOT
 from rtlang_kernels.host.transfer import copy_to_device
 
 Int32s = NDArray[np.int32]
@@ -40,6 +41,16 @@ class KeptPlan(Protocol):
 
     def grow(self, rows: NDArray[np.intp], columns: NDArray[np.intp], page_ids: Int32s) -> bool:
         """Plan the step after the last one."""
+
+    def upload(self) -> None:
+        """Copy the step to the device."""
+
+
+class KeptStates(Protocol):
+    """The kernels' `DecodeStates`."""
+
+    def set(self, cu_seqlens: Int32s, sources: Sequence[int], marks: Sequence[Sequence[tuple[int, int]]]) -> bool:
+        """Write the states of a step; False if it does not fit."""
 
     def upload(self) -> None:
         """Copy the step to the device."""
@@ -121,10 +132,21 @@ def on_device(batch: Batch, sources: Int32s, sampled: Tensor, device: torch.devi
         sampled: int64, tokens on the device.
     """
     tensors = (batch.input_ids, batch.positions, batch.slot_mapping, batch.logit_indices)
-    ids, positions, slots, indices, there = copy_to_device(device, [*(tensor.numpy() for tensor in tensors), sources])
+    states = batch.states
+    of_states = [] if states is None else states.arrays
+    ids, positions, slots, indices, there, *moved = copy_to_device(
+        device, [*(tensor.numpy() for tensor in tensors), sources, *of_states]
+    )
     if (sources >= 0).any():
         ids = resolved(ids, there, sampled)
-    return replace(batch, input_ids=ids, positions=positions, slot_mapping=slots, logit_indices=indices)
+    return replace(
+        batch,
+        input_ids=ids,
+        positions=positions,
+        slot_mapping=slots,
+        logit_indices=indices,
+        states=None if states is None else replace(states, tensors=tuple(moved)),
+    )
 
 
 def resolved(input_ids: Tensor, sources: Tensor, sampled: Tensor) -> Tensor:
@@ -159,10 +181,13 @@ class DecodeSteps:
     Args:
         plan: plan with fixed buffers.
         replays: by level (`plan.fitting`), a function that computes the plan and returns the logits of all its tokens.
+        states: of a model with recurrent layers.
     """
 
-    def __init__(self, plan: KeptPlan, replays: Sequence[Callable[[], Tensor]]) -> None:
-        self.plan, self._replays = plan, replays
+    def __init__(
+        self, plan: KeptPlan, replays: Sequence[Callable[[], Tensor]], states: KeptStates | None = None
+    ) -> None:
+        self.plan, self._replays, self._states = plan, replays, states
         self._before: _Rows | None = None
 
     def replay(self) -> Tensor:
@@ -186,6 +211,8 @@ class DecodeSteps:
             np.fromiter((row.num_shared_tokens for row in rows), np.int64, count),
         )
         before, self._before = self._before, None
+        if self._states is not None and not self._set_states(self._states, rows, starts):
+            return False
         is_plain = starts is None
         goes_on = is_plain and before is not None and now.go_on_with(before) and self._grow(rows, now.computed)
         if not goes_on and not self._set(rows, now, starts):
@@ -199,8 +226,19 @@ class DecodeSteps:
             self.plan.sources[: len(token_ids)] = -1
             self.plan.sources[starts[:-1]] = sources_of(rows, drawn_at)
         self.plan.upload()
+        if self._states is not None:
+            self._states.upload()
         self._before = now if is_plain else None
         return True
+
+    def _set_states(self, states: KeptStates, rows: Sequence[Row], starts: Int32s | None) -> bool:
+        """Write the states of a step; there are few numbers, so that they are not updated in place."""
+        own = [row.states for row in rows if row.states is not None]
+        assert len(own) == len(rows), "rows of a model with recurrent layers have states"
+        starts = np.arange(len(rows) + 1, dtype=np.int32) if starts is None else starts
+        return states.set(
+            starts, [NO_SLOT if each.source is None else each.source for each in own], [each.marks for each in own]
+        )
 
     def _grow(self, rows: Sequence[Row], computed: NDArray[np.int64]) -> bool:
         size = self.plan.page_size

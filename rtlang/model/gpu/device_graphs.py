@@ -20,6 +20,9 @@ from rtlang.model.decoders.native_decoder import Decoder
 from rtlang.model.gpu.accelerator import Accelerator
 from rtlang.model.gpu.device_batch import DecodeSteps, Heads, HeadsPlan, JointPlan, resolved
 from rtlang.model.layers.attention import HeadGeometry, PagedKV, StepAttention, Window
+from rtlang.model.layers.states import StateMemory, StepStates
+from rtlang_kernels.contract.state_plan import NO_SLOT
+from rtlang_kernels.planning.decode_states import DecodeStates
 
 logger = logging.getLogger(__name__)
 
@@ -35,8 +38,9 @@ def capture_decoding(
     sizes: Sequence[int],
     max_len: int,
     agree: Callable[[bool], bool] = bool,
+    memory: StateMemory | None = None,
 ) -> dict[int, DecodeSteps]:
-    """Capture a graph for each number of tokens; empty if the decoder or the device does not support it.
+    """Capture a graph for each number of tokens; empty if the decoder or the device does not support it, or without attention layers.
 
     Args:
         kv: KV pages; padding tokens write to its last page.
@@ -44,9 +48,13 @@ def capture_decoding(
         sizes: number of tokens of each graph, ascending.
         max_len: maximum sequence length in tokens.
         agree: whether a claim holds on all ranks: all of them have the same graphs, or none.
+        memory: states of a model with recurrent layers.
     """
     decoder.reserve(max_len)
     found: dict[int, DecodeSteps] = {}
+    if not decoder.geometries:
+        logger.warning("decoding steps are launched kernel by kernel: the model has no attention layers")
+        return found
     for size in reversed(sizes):  # largest first, so that the others reuse its memory
         plan = _plan(decoder, kv, size, max_len)
         batch = _batch(plan, size, kv.page_size, max_len, kv.device)
@@ -55,9 +63,11 @@ def capture_decoding(
         assert fits, "one key each"
         plan.sources[:] = -1
         plan.upload()
+        states = None if memory is None else _states(size, kv.device)
         replays: list[Callable[[], Tensor]] = []
         for level in range(plan.num_levels):
-            launch = partial(_compute, decoder, kv, plan, level, batch, sampled)
+            step_states = None if memory is None or states is None else StepStates(memory, states.plan)
+            launch = partial(_compute, decoder, kv, plan, level, batch, sampled, step_states)
             launch()
             is_first = not found and not replays
             obstacle = accelerator.obstacle(launch) if is_first else None
@@ -78,15 +88,23 @@ def capture_decoding(
                     "decoding steps are launched kernel by kernel, because capturing a graph failed: %s", reason
                 )
                 return {}
-        found[size] = DecodeSteps(plan, replays)
+        found[size] = DecodeSteps(plan, replays, states)
     return dict(reversed(found.items()))
 
 
-def _compute(decoder: Decoder, kv: PagedKV, plan: JointPlan, level: int, batch: Batch, sampled: Tensor) -> Tensor:
+def _compute(
+    decoder: Decoder,
+    kv: PagedKV,
+    plan: JointPlan,
+    level: int,
+    batch: Batch,
+    sampled: Tensor,
+    states: StepStates | None,
+) -> Tensor:
     """The logits of all tokens of the plan."""
     ids = resolved(batch.input_ids, plan.on_device("sources"), sampled)
     plans = {geometry: plan.attention(_heads(geometry), level) for geometry in kv.geometries}
-    return decoder.project(decoder.forward(StepAttention(batch, kv, plans, ids)))
+    return decoder.project(decoder.forward(StepAttention(batch, kv, plans, ids, states)))
 
 
 def _heads(geometry: HeadGeometry) -> Heads:
@@ -117,6 +135,15 @@ def _plan(decoder: Decoder, kv: PagedKV, size: int, max_len: int) -> JointPlan:
             windows=windows,
         )
     return JointPlan(plans)
+
+
+def _states(size: int, device: torch.device) -> DecodeStates:
+    """Reusable states of decoding steps, in which every token begins a sequence."""
+    states = DecodeStates(size, device)
+    fits = states.set(np.arange(size + 1, dtype=np.int32), [NO_SLOT] * size, [()] * size)
+    assert fits, "no marks"
+    states.upload()
+    return states
 
 
 def _batch(plan: JointPlan, size: int, page_size: int, max_len: int, device: torch.device) -> Batch:
