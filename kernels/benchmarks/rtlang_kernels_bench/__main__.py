@@ -26,7 +26,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m rtlang_kernels_bench", description=__doc__)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="kernels to measure")
     parser.add_argument("--quick", action="store_true", help="fewer rounds or shapes, under a minute")
-    names = ("attention", "latent", "sampling", "layers", "linear", "memory", "decode", "trees", "extend")
+    names = (
+        "attention",
+        "latent",
+        "sampling",
+        "layers",
+        "linear",
+        "recurrence",
+        "memory",
+        "decode",
+        "trees",
+        "extend",
+    )
     parser.add_argument("--only", choices=names, help="one group; the last three are parts of GPU attention")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="torch threads")
     parser.add_argument(

@@ -18,7 +18,7 @@ from torch import Tensor
 from rtlang_kernels import ops
 from rtlang_kernels.contract.sampler_settings import checked_settings
 from rtlang_kernels.dispatch import REFERENCE, triton_backend
-from rtlang_kernels_bench import automaton_checks, device_linear
+from rtlang_kernels_bench import automaton_checks, device_linear, device_recurrence
 from rtlang_kernels_bench.device_cases import PAGE_SIZE, TOLERANCE
 from rtlang_kernels_bench.output import Output
 
@@ -100,6 +100,9 @@ def checks() -> Iterator[tuple[str, Check]]:
     yield "linear q4_k gated", partial(device_linear.check, "q4_k", torch.bfloat16, True)
     for dtype in (torch.float16, torch.float32):
         yield f"linear q4_k {str(dtype)[6:]}", partial(device_linear.check, "q4_k", dtype, False)
+    for name in device_recurrence.cases():
+        yield f"recurrence {name}", partial(device_recurrence.check, name, torch.bfloat16)
+    yield "recurrence gated qwen3.5 float32", partial(device_recurrence.check, "gated qwen3.5", torch.float32)
     yield "rotation and append kv8", partial(rotation, torch.bfloat16, True)
     yield "copies", copies
     yield "merge of states", merge

@@ -17,7 +17,7 @@ import torch
 
 from rtlang_kernels.host.cuda_graph import captured
 from rtlang_kernels.host.numba_jit import HAS_NUMBA
-from rtlang_kernels_bench import device_bench, device_cases, device_layers, device_linear
+from rtlang_kernels_bench import device_bench, device_cases, device_layers, device_linear, device_recurrence
 from rtlang_kernels_bench.device_cases import CALLS_PER_GRAPH, Ceilings, Heads, Measure
 from rtlang_kernels_bench.output import Output
 from rtlang_kernels_bench.table import Line, format_line
@@ -131,8 +131,8 @@ def tasks(
 ) -> Iterator[Task]:
     """All lines, or those of one group, most important first; with `is_quick` a few of each.
 
-    That is bfloat16 with the commonest heads, then sampling, prompts, the small kernels of a layer, weights of few bits, other heads and
-    other types.
+    That is bfloat16 with the commonest heads, then sampling, prompts, the small kernels of a layer, weights of few bits, recurrent
+    layers, other heads and other types.
     """
     few = slice(None, 3) if is_quick else slice(None)
 
@@ -160,6 +160,10 @@ def tasks(
         for name, num_outputs, num_inputs in device_linear.TIMED[few]:
             lines = partial(device_linear.linear_lines, name, num_outputs, num_inputs, device, ceilings, measure)
             yield Task(f"linear {name} {num_outputs} x {num_inputs}", lines)
+    if only in (None, "recurrence"):
+        for name in device_recurrence.timed()[few]:
+            lines = partial(device_recurrence.recurrence_lines, name, device, ceilings, measure)
+            yield Task(f"recurrence {name}", lines)
     yield from attention(torch.float32, device_cases.HEADS[0], "trees")
     for heads in () if is_quick else device_cases.HEADS[1:]:
         for name in device_cases.SHAPES:

@@ -8,7 +8,7 @@ import torch
 pytest.importorskip("triton")  # not available on every platform
 
 from rtlang_kernels import ops
-from rtlang_kernels_bench import device_checks, device_linear
+from rtlang_kernels_bench import device_checks, device_linear, device_recurrence
 from rtlang_kernels_bench.device_checks import Attention, Rows
 from rtlang_kernels_bench.output import Output
 from tests.support.kernels.gpu import DEVICE
@@ -51,11 +51,15 @@ def test_all_other_checks_pass_and_are_reported(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(device_linear, "FORMATS", {"q4_k": device_linear.FORMATS["q4_k"]})
     monkeypatch.setattr(device_linear, "CHECKED_SIZE", (24, 256))
     monkeypatch.setattr(device_linear, "CHECKED_ROWS", (1, 17))
+    monkeypatch.setattr(device_recurrence, "GATED", {"qwen3.5": device_recurrence.Gated(1, 1, 8, 8)})
+    monkeypatch.setattr(device_recurrence, "CONV", {"short": (8, 3)})
+    monkeypatch.setattr(device_recurrence, "SCAN", {})
+    monkeypatch.setattr(device_recurrence, "CHECKED_LENGTHS", (4, 1, 3, 1))
     said: list[str] = []
     with Output(echo=said.append) as output:
         device_checks.run_checks(output, DEVICE)
     assert said == [line for line in said if line.startswith("check ")]
-    assert len(said) == 17
+    assert len(said) == 20
     assert output.num_failed == 0
 
 
