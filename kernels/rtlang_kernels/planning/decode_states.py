@@ -20,7 +20,8 @@ class DecodeStates:
     """The states of a step of up to `num_tokens` tokens, of as many rows or fewer. Owned by one thread.
 
     Attributes:
-        plan: for the layers; its device arrays hold the step uploaded last. Its host arrays are those of the largest step.
+        plan: for the layers; its device arrays hold the step uploaded last. Its host arrays tell the largest numbers of rows and tokens,
+            and no slots: what reads these on the host fails, as a graph would go on with old ones.
     """
 
     def __init__(self, num_tokens: int, device: torch.device) -> None:
@@ -30,7 +31,7 @@ class DecodeStates:
         shapes = {"cu_seqlens": starts, "sources": each, "cu_marks": starts, "mark_ends": each, "mark_slots": each}
         self._buffer = FixedBuffer(device, {name: (np.int32, shape) for name, shape in shapes.items()})
         arrays = [np.zeros(shape, np.int32) for shape in shapes.values()]
-        arrays[0][:] = np.arange(num_tokens + 1)
+        arrays[0][:], arrays[1][:] = np.arange(num_tokens + 1), np.iinfo(np.int32).min
         starts_of_rows, sources, cu_marks, ends, slots = arrays
         tensors = tuple(self._buffer.there[name] for name in shapes)
         self.plan = StatePlan(starts_of_rows, sources, cu_marks, ends, slots, tensors)

@@ -44,6 +44,13 @@ def test_every_step_has_the_results_of_its_own_plan() -> None:
     assert (kept.plan.num_rows, kept.plan.num_tokens) == (5, 5)
 
 
+def test_reading_slots_on_the_host_fails() -> None:
+    kept = DecodeStates(2, DEVICE)
+    x, states = torch.zeros(2, 8), torch.zeros(4, 8, 3)
+    with use_backend("reference"), pytest.raises(IndexError):
+        ops.causal_conv(x, torch.zeros(8, 4), None, states, kept.plan)
+
+
 def test_other_steps_are_refused() -> None:
     kept = DecodeStates(2, DEVICE)
     assert not kept.set(np.array([0, 3], np.int32), [0], [[(3, 0)]])
