@@ -14,13 +14,14 @@ from tests.support.models.family_check import check_refused, check_served
 from tests.support.models.family_table import MARKERS, PAGE, family_table, table_in, write_table
 
 QUICK = ("llama", "mistral", "qwen3", "gemma2", "gemma3_text", "gpt2", "falcon", "gpt_oss", "deepseek_v3")
+QUICK_STATES = ("qwen3_next", "kimi_linear", "falcon_h1", "minimax", "jamba", "mamba2", "lfm2", "zamba2")
 SERVED = [
     pytest.param(
         family,
         variant,
         decoder,
         id=f"{family.model_type}-{variant or 'plain'}-{decoder}".replace(" ", "_"),
-        marks=() if family.model_type in QUICK and variant is None else pytest.mark.slow,
+        marks=() if family.model_type in QUICK + QUICK_STATES and variant is None else pytest.mark.slow,
     )
     for family, variant, decoder in served()
 ]
@@ -28,7 +29,7 @@ REFUSED = [
     pytest.param(
         family,
         id=family.model_type,
-        marks=() if family.model_type in ("mamba", "gpt_neo", "bloom") else pytest.mark.slow,
+        marks=() if family.model_type in ("rwkv", "zaya", "gpt_neo", "bloom") else pytest.mark.slow,
     )
     for family in FAMILIES
     if family.refusal is not None

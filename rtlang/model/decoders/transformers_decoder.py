@@ -31,13 +31,14 @@ from rtlang.cache.system_memory import trim_heap
 from rtlang.contract.errors import ConfigError, ModelLoadError
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import Row, Step
-from rtlang.model.batch import Batch, moved
+from rtlang.model.batch import Batch
 from rtlang.model.decoders import falcon
 from rtlang.model.decoders.fixed_tiles import tiles_of
 from rtlang.model.decoders.float32_math import Float32Math
 from rtlang.model.decoders.latent_attention import absorb_projections, multiply_out, pack_projections, projections_of
-from rtlang.model.decoders.logit_errors import nudged, relative_errors
 from rtlang.model.decoders.low_bit_loading import load_weights
+from rtlang.model.decoders.recurrent.mixers import Mixers, in_dtype
+from rtlang.model.decoders.self_check import CHECK_LENGTHS, check_sequences, check_steps, nudged, relative_errors
 from rtlang.model.decoders.transformers_loading import load_model, progress_reported
 from rtlang.model.layers.attention import HeadGeometry, PagedKV, StepAttention, Window
 from rtlang.model.layers.linear import own_memory, pack_linears
@@ -52,14 +53,11 @@ from rtlang.model.parallel.plan_table import read_plan
 
 logger = logging.getLogger(__name__)
 
-_CHECK_LENGTHS = (21, 23, 22)  # lengths in tokens of the self-check's sequences
-_CHECK_CUTS = (9, 12, 17)  # how many of these tokens the first step computes
-_CHECK_PAGE_SIZE = 4
+_BIT_PAGE_SIZE = 4
 # Tokens of the sequence that is compared bit by bit, which have a large tile, and of the one beside it. In each way, so many tokens of the
 # other one come first in the step, and the sequence is computed up to these tokens in turn: every place of both tiles is compared.
 _BIT_LENGTHS = 34, 30
 _BIT_CUTS = ((0, (0, 1, 2, 3, 4, 34)), (3, (0, 5, 34)), (30, (0, 34)))
-_DEVICE_PAGE_SIZE = 16  # the default page size: GPU kernels would be recompiled for another one
 # Largest relative error of a token's logits in float32. Good models have up to 1e-5; where attention or a router decides between equals,
 # a change of the last bits of an embedding (by _NUDGE) moves logits far, and paged attention may by _NUDGE_RATIO times as much.
 _TOLERANCE, _MAX_TOLERANCE = 1e-3, 0.3
@@ -98,6 +96,8 @@ class TransformersDecoder:
         self._group, self._is_divided = group, False
         self.geometries: tuple[HeadGeometry, ...] = ()
         self.state_shapes: tuple[StateShape, ...] = ()
+        self._mixers = Mixers(model)
+        self._takes_positions = "position_ids" in inspect.signature(model.forward).parameters
         self.is_row_invariant = is_deterministic  # otherwise sums of torch may depend on the number of tokens
         self._window_of: dict[int, Window] = {}  # by layer, learned from the masks of the self-check
         self._has_masks = True  # whether the library still builds masks
@@ -112,7 +112,7 @@ class TransformersDecoder:
         self._stock: list[Tensor] = []
         self._noise = 0.0  # median relative error of the stock model's logits in `dtype`
         self._few_bits_stock: list[Tensor] = []  # as _stock, with layers of few bits and in `dtype`
-        self._sway = torch.zeros(len(_CHECK_LENGTHS))  # by how much a nudge moves the stock logits of each, at most
+        self._sway = torch.zeros(len(CHECK_LENGTHS))  # by how much a nudge moves the stock logits of each, at most
 
     @classmethod
     def load(
@@ -176,11 +176,19 @@ class TransformersDecoder:
         if self.is_row_invariant:
             return self._forward_tiles(attention)
         batch = attention.batch
-        self._step, self._called = attention, []
+        self._begin(attention)
         try:
             return self._call_model(attention.input_ids[None], batch.positions[None], batch.logit_indices)[0]
         finally:
-            self._step = None
+            self._end()
+
+    def _begin(self, attention: StepAttention) -> None:
+        """Let the layers compute this step from now on."""
+        self._step, self._called = attention, []
+        self._mixers.step.states = attention.states
+
+    def _end(self) -> None:
+        self._step = self._mixers.step.states = None
 
     def _forward_tiles(self, attention: StepAttention) -> Tensor:
         """As `forward`, in tiles of fixed size."""
@@ -193,11 +201,11 @@ class TransformersDecoder:
             ids, positions = (functional.pad(each, (0, filling)) for each in (batch.input_ids, batch.positions))
             # all logits or those of one token: the output layer sees fixed shapes too
             keep = torch.arange(tile.size if len(batch.logit_indices) else 1)
-            self._step, self._called = StepAttention(batch, attention.kv), []
+            self._begin(StepAttention(batch, attention.kv))
             try:
                 logits = self._call_model(ids[None], positions[None], keep)[0]
             finally:
-                self._step = None
+                self._end()
             found.append(logits[batch.logit_indices])
             is_wanted.append((wanted >= tile.start) & (wanted < tile.start + batch.num_tokens))
         logits = torch.cat(found)
@@ -218,12 +226,9 @@ class TransformersDecoder:
 
     def _call_model(self, input_ids: Tensor, positions: Tensor, keep: Tensor) -> Tensor:
         """Logits of one forward pass: [B, len(keep), vocab_size] of tokens [B, T]."""
-        out = self.model(
-            input_ids=input_ids.to(self.device),
-            position_ids=positions.to(self.device),
-            use_cache=False,
-            logits_to_keep=keep.to(self.device),
-        )
+        options = {"position_ids": positions.to(self.device)} if self._takes_positions else {}
+        keep = keep.to(self.device)
+        out = self.model(input_ids=input_ids.to(self.device), use_cache=False, logits_to_keep=keep, **options)
         logits: Tensor = out.logits
         return logits
 
@@ -231,7 +236,8 @@ class TransformersDecoder:
         """The attention of one layer: query [1, Hq, T, D], key [1, Hk, T, D], value [1, Hk, T, Dv] -> [1, T, Hq, Dv]."""
         if mask is not None and not isinstance(mask, LocalMask):
             raise self._refusal("it builds its own attention masks")
-        layer = getattr(module, "layer_idx", None)
+        # attention is one of several kinds of layers where there are recurrent ones, and some models call one module in several places
+        layer = len(self._called) if self._mixers else getattr(module, "layer_idx", None)
         if not isinstance(layer, int):
             raise self._refusal("its attention layers have no layer_idx")
         self._called.append(layer)
@@ -284,13 +290,18 @@ class TransformersDecoder:
         only.
         """
         parameters = inspect.signature(self.model.forward).parameters
-        if not {"position_ids", "logits_to_keep"} <= set(parameters):
+        # without attention, positions have no effect
+        is_known = "logits_to_keep" in parameters and (self._takes_positions or bool(self._mixers))
+        if not is_known:
             raise self._refusal("its forward method must accept both position_ids and logits_to_keep")
+        obstacle = self._mixers.obstacle()
+        if obstacle is not None:
+            raise self._refusal(f"it has recurrent layers, of which {obstacle}")
+        if self._mixers and self.is_row_invariant:
+            kind = f"expected False for model type {self.model.config.model_type!r}"
+            raise ConfigError("deterministic", True, f"{kind}: states of recurrent layers do not go from tile to tile")
         vocab = int(self.model.config.get_text_config(decoder=True).vocab_size)
-        generator = torch.Generator().manual_seed(0)
-        self._sequences = [
-            torch.randint(0, vocab, (length,), generator=generator).tolist() for length in _CHECK_LENGTHS
-        ]
+        self._sequences = check_sequences(vocab)
         multiply_out(self.model)
         group = self._group
         if group is None:
@@ -302,7 +313,7 @@ class TransformersDecoder:
         if group.is_first:
             self._run_stock()
         else:
-            self._stock = [torch.empty(length, vocab, dtype=torch.float32) for length in _CHECK_LENGTHS]
+            self._stock = [torch.empty(length, vocab, dtype=torch.float32) for length in CHECK_LENGTHS]
         divide(self.model, cuts, group)
         self._is_divided, self.device = True, device
         self.model.to(device)
@@ -312,7 +323,7 @@ class TransformersDecoder:
         """Compute the stock model's logits in float32, and how far those in its own dtype, with its packed layers, are from them."""
         # first in its own dtype: tables that the code of a model rounds stay rounded
         narrow = [] if self._is_exact else self._stock_logits(self._sequences)
-        with self._exact_math():
+        with self._exact_math(), self._mixers.exact_constants():
             self._stock = self._stock_logits(self._sequences)
             swayed = map(relative_errors, self._nudged_logits(_NUDGE), self._stock)
             self._sway = torch.stack([each.max() for each in swayed])
@@ -361,8 +372,10 @@ class TransformersDecoder:
         self._replace_attention()
         absorb_projections(self.model)
         self._disable_padding_check()
+        self._mixers.take_over()
         self._called = []
         self._guarded(torch.tensor([sequences[0][:1]]), torch.zeros((1, 1), dtype=torch.int64), torch.tensor([0]))
+        self.state_shapes = self._mixers.shapes
         self._check_calls()
         self.geometries = tuple(self._probed[layer] for layer in range(len(self._probed)))
         if any(geometry.num_q_heads % geometry.num_kv_heads for geometry in self.geometries):
@@ -370,7 +383,8 @@ class TransformersDecoder:
         if not self._is_exact:
             with self._exact_math():
                 self._check_exact(self._logit_errors(sequences, stock, torch.float32))
-        num_packed = pack_experts(self.model) + pack_linears(self.model) if self.device.type == "cpu" else 0
+        is_host = self.device.type == "cpu"
+        num_packed = pack_experts(self.model) + pack_linears(self.model, self._mixers.unpackable()) if is_host else 0
         pack_projections(self.model)
         for parameter in self.model.parameters():
             parameter.data = own_memory(parameter.data)
@@ -438,6 +452,10 @@ class TransformersDecoder:
             raise self._refusal(f"its code fails on a flattened batch: {error!r}") from error
 
     def _check_calls(self) -> None:
+        if self._mixers:
+            if len(self._called) != len(self._probed):
+                raise self._refusal("the number of its attention layers depends on the step")
+            return
         num_layers = int(self.model.config.get_text_config(decoder=True).num_hidden_layers)
         if sorted(self._called) != list(range(num_layers)):
             raise self._refusal(
@@ -446,40 +464,21 @@ class TransformersDecoder:
             )
 
     def _logit_errors(self, sequences: list[list[int]], stock: list[Tensor], dtype: torch.dtype) -> list[Tensor]:
-        """Relative errors [len(sequence)] of the logits of sequences against the stock model's, in two chunks each and with pages of
+        """Relative errors of the logits of each sequence against the stock model's, in the steps of the self-check and with pages of
         `dtype`."""
-        page_size = _CHECK_PAGE_SIZE if self.device.type == "cpu" else _DEVICE_PAGE_SIZE
-        per_row = [-(-len(sequence) // page_size) for sequence in sequences]
-        kv = PagedKV(self.geometries, sum(per_row) + 1, page_size, dtype, self.device)
-        pages = iter(range(sum(per_row), 0, -1))  # in descending order: nothing may depend on ascending page ids
-        page_ids = [tuple(itertools.islice(pages, count)) for count in per_row]
         errors: list[list[Tensor]] = [[] for _ in sequences]
-        for cuts in (tuple((0, cut) for cut in _CHECK_CUTS), tuple(zip(_CHECK_CUTS, _CHECK_LENGTHS, strict=True))):
-            rows = tuple(
-                Row(
-                    request_id=index,
-                    token_ids=sequences[index][start:stop],
-                    num_computed_tokens=start,
-                    page_ids=page_ids[index],
-                    num_shared_tokens=0,
-                    needs_sample=False,
-                    params=SamplingParams(),
-                    score_token_ids=sequences[index][
-                        start:stop
-                    ],  # requests logits at all positions; the token ids are irrelevant
-                )
-                for index, (start, stop) in enumerate(cuts)
-            )
-            batch = moved(Batch.from_step(Step(0, rows), page_size), self.device)
-            self._step, self._called = StepAttention(batch, kv), []
+        shapes = in_dtype(self.state_shapes, dtype)
+        for step in check_steps(sequences, self.geometries, shapes, dtype, self.device):
+            batch = step.attention.batch
+            self._begin(step.attention)
             try:
                 found = self._guarded(batch.input_ids[None], batch.positions[None], batch.logit_indices)[0].float()
             finally:
-                self._step = None
+                self._end()
             self._check_calls()
             self._disable_masks()  # the second step runs like all later ones
-            parts = found.split_with_sizes([stop - start for start, stop in cuts])
-            for index, (start, stop) in enumerate(cuts):
+            parts = found.split_with_sizes([stop - start for start, stop in step.spans])
+            for index, (start, stop) in enumerate(step.spans):
                 errors[index].append(relative_errors(parts[index], stock[index][start:stop]))
         return [torch.cat(each) for each in errors]
 
@@ -535,7 +534,7 @@ class TransformersDecoder:
             raise ConfigError("deterministic", True, f"{kind}: the number of tokens per expert depends on the step")
         generator = torch.Generator().manual_seed(1)
         own, other = (torch.randint(0, vocab, (length,), generator=generator).tolist() for length in _BIT_LENGTHS)
-        page_size, params = _CHECK_PAGE_SIZE, SamplingParams()
+        page_size, params = _BIT_PAGE_SIZE, SamplingParams()
         num_pages = -(-max(_BIT_LENGTHS) // page_size)
         kv = PagedKV(self.geometries, 2 * num_pages, page_size, self.dtype, self.device)
         pages = tuple(range(num_pages)), tuple(range(num_pages, 2 * num_pages))

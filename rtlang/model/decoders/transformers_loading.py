@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 
-from rtlang.contract.errors import ModelLoadError
+from rtlang.contract.errors import ConfigError, ModelLoadError
+from rtlang.model.decoders.recurrent.mixers import recurrent_modules
 from rtlang.model.loading.published import first_line, media, model_class, quiet, read_config
 from rtlang.model.loading.safetensors_weights import is_beside_a_weight
 from rtlang.model.parallel.plan_table import kept_numel, read_plan
@@ -22,6 +23,14 @@ from rtlang.model.parallel.plan_table import kept_numel, read_plan
 logger = logging.getLogger(__name__)
 
 _ATTENTION_LAYERS = ("full_attention", "sliding_attention", "chunked_attention", "attention")
+_RECURRENT_LAYERS = (
+    "linear_attention",
+    "mamba",
+    "conv",
+    "hybrid",
+    "hybrid_sliding",
+)  # with attention beside it in the last two
+_OTHER_LAYERS = ("moe", "mlp")
 
 
 def transformers_bytes(directory: Path, dtype: torch.dtype, num_ranks: int = 1) -> int:
@@ -33,6 +42,9 @@ def transformers_bytes(directory: Path, dtype: torch.dtype, num_ranks: int = 1) 
     """
     with torch.device("meta"), quiet():
         model = load_model(directory, read_config(directory), dtype, 0)
+    if num_ranks > 1 and recurrent_modules(model):
+        kind = f"expected 1 for model type {model.config.model_type!r}"
+        raise ConfigError("tensor_parallel", num_ranks, f"{kind}: layers with recurrent states are not divided")
     return dtype.itemsize * kept_numel(model, read_plan(model, 0, num_ranks) if num_ranks > 1 else ())
 
 
@@ -129,11 +141,11 @@ def refuse_known(config: Any, path: str, max_len: int) -> None:
     model_type, text = str(config.model_type), config.get_text_config(decoder=True)
     kinds = getattr(text, "layer_types", None) or getattr(text, "layers_block_type", None) or ()
     for kind in kinds:
-        if kind not in _ATTENTION_LAYERS:
+        if kind not in (*_ATTENTION_LAYERS, *_RECURRENT_LAYERS, *_OTHER_LAYERS):
             raise ModelLoadError(
                 path,
-                f"model type {model_type!r} is not supported: "
-                f"layers of type {kind!r} are not full, sliding-window or chunked attention; choose a model whose layers all use attention",
+                f"model type {model_type!r} is not supported: layers of type {kind!r} are neither recurrent nor full, sliding-window or "
+                "chunked attention; choose a model with full attention",
             )
     rope = getattr(text, "rope_parameters", None) or {}
     for entries in (rope, *(value for value in rope.values() if isinstance(value, dict))):

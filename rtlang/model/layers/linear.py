@@ -7,7 +7,7 @@ of summation serve every number of rows, so a row has the same bits whatever oth
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, cast
 
 import torch
@@ -245,8 +245,8 @@ def _layers_of(packed: LinearLayer) -> list[LinearLayer]:
     return [each for each in found if each is not None]
 
 
-def pack_linears(module: torch.nn.Module) -> int:
-    """Replace every `torch.nn.Linear` inside `module` by a packed one, in place; returns the number of replacements.
+def pack_linears(module: torch.nn.Module, kept: Collection[torch.nn.Module] = ()) -> int:
+    """Replace every `torch.nn.Linear` inside `module` but `kept` by a packed one, in place; returns the number of replacements.
 
     Subclasses of `torch.nn.Linear` are not replaced, since they may compute something else. Each plain weight is freed once it is packed. A
     packed weight that is an embedding as well, as in a tied head, serves as the embedding too. Modules that use `.weight` of a
@@ -262,6 +262,8 @@ def pack_linears(module: torch.nn.Module) -> int:
     # Names, as references to the replaced modules would keep their weights.
     for parent in [each for each in module.modules() if type(each) is not torch.nn.Linear]:
         for name in [name for name, child in parent.named_children() if type(child) is torch.nn.Linear]:
+            if any(parent.get_submodule(name) is each for each in kept):
+                continue
             weight, bias = parent.get_parameter(f"{name}.weight"), getattr(parent.get_submodule(name), "bias", None)
             if ops.backend_for(weight.device, weight.dtype).packed_linear is None:
                 continue

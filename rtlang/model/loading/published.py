@@ -22,9 +22,9 @@ logger = logging.getLogger(__name__)
 
 _SPARSE = "it selects the keys that a token attends to (sparse attention), which is not supported yet; choose a model with full attention"
 _OMNI = "models that also speak are not supported yet; choose a model of text and images, such as Qwen3-VL"
+_STATES_INSIDE = "its layers keep their states inside of their modules, where only one sequence has room; choose Mamba or a hybrid model"
 # Incorrect in ways that a short self-check cannot detect reliably.
 _REFUSED = {
-    "falcon_h1": "its layers keep a recurrent state, which KV pages cannot hold; choose a model whose layers all use attention",
     "llama4": "its chunked attention numbers positions differently, which is not supported yet; choose Llama 3.x or Qwen3",
     "llama4_text": "its chunked attention numbers positions differently, which is not supported yet; choose Llama 3.x or Qwen3",
     "mllama": "its layers attend to images across the text, which is not supported; choose the text model Llama 3.1",
@@ -32,6 +32,9 @@ _REFUSED = {
     "phimoe": "its rotary embedding depends on the longest sequence of the batch; choose Phi-4 or Mixtral",
     "qwen2_5_omni": _OMNI,
     "qwen3_omni_moe": _OMNI,
+    "recurrent_gemma": _STATES_INSIDE,
+    "rwkv": _STATES_INSIDE,
+    "xlstm": _STATES_INSIDE,
     "deepseek_v32": _SPARSE,
     "deepseek_v4": _SPARSE,
     "glm_moe_dsa": _SPARSE,

@@ -11,7 +11,7 @@ import torch
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.decoders.transformers_decoder import TransformersDecoder
-from rtlang.model.decoders.transformers_loading import transformers_bytes
+from rtlang.model.decoders.transformers_loading import refuse_known, transformers_bytes
 from rtlang.model.host_runner import HostRunner
 from tests.support.models.tiny_models import make_checkpoint, make_model
 
@@ -28,13 +28,14 @@ def load_runner(path: Path, max_model_len: int | None = None) -> HostRunner:
     return runner
 
 
-def test_layers_with_a_state_are_refused_before_weights_are_read(tmp_path: Path) -> None:
-    path = make_checkpoint(tmp_path, "mamba")
-    (path / "model.safetensors").write_bytes(b"")
+def test_layers_of_unknown_kinds_are_refused_by_the_configuration() -> None:
+    config = make_model("gemma3").config
+    refuse_known(config, "somewhere", 64)
+    config.layer_types = ["full_attention", "compressed_sparse_attention"]
     with pytest.raises(
-        ModelLoadError, match=r"'mamba'.*'linear_attention' are not full, sliding-window or chunked attention"
+        ModelLoadError, match=r"'gemma3_text'.*'compressed_sparse_attention' are neither recurrent nor full"
     ):
-        load_runner(path)
+        refuse_known(config, "somewhere", 64)
 
 
 @pytest.mark.parametrize("kind", ["dynamic", "longrope"])

@@ -302,7 +302,7 @@ def test_a_revision_is_a_branch_a_tag_or_a_commit(hub: Hub, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("change", "settings", "expected"),
     [
-        ({"model_type": "mamba", "architectures": ["MambaForCausalLM"]}, (), "model type 'mamba'"),
+        ({"model_type": "rwkv", "architectures": ["RwkvForCausalLM"]}, (), "model type 'rwkv'"),
         ({"model_type": "unheard_of", "architectures": ["UnheardOfForCausalLM"]}, (), "unheard_of"),
         ({"quantization_config": {"quant_method": "hqq"}}, (), "hqq"),
         ({"model_type": "gemma"}, ("decoder=native",), "decoder"),

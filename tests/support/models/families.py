@@ -68,10 +68,13 @@ _VISION = {
 _LINEAR = {
     "layer_types": ["linear_attention", "full_attention"],
     "linear_num_key_heads": 2,
-    "linear_num_value_heads": 2,
+    "linear_num_value_heads": 4,
     "linear_key_head_dim": 16,
     "linear_value_head_dim": 16,
+    "linear_conv_kernel_dim": 4,
 }
+_MAMBA2 = {"mamba_n_heads": 4, "mamba_d_head": 32, "mamba_d_state": 8}
+_DELTA_AND_FULL = {"layer_types": ["linear_attention", "full_attention"]}
 _SHORT = {"long_factor": [1.5] * 8, "short_factor": [1.1] * 8, "original_max_position_embeddings": MAX_LEN}
 
 
@@ -123,6 +126,7 @@ class Family:
         is_native: whether the native decoder computes it too (all but some rope kinds).
         without_graphs: variants (None: the plain one) whose code reads values back from the device in every step, so that on a GPU no
             graph of it can be replayed.
+        has_states: whether some layers are recurrent: it is served on a CPU, and its layers are not divided.
         refusal: what the refusal at load says, None where the family is served.
     """
 
@@ -132,18 +136,19 @@ class Family:
     variants: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     is_native: bool = False
     without_graphs: tuple[str | None, ...] = ()
+    has_states: bool = False
     refusal: str | None = None
 
     @property
     def division(self) -> str:
         """What the ranks of tensor parallelism divide."""
-        if self.model_type in _UNDIVIDED or self.model_type in WRONGLY_DIVIDED:
+        if self.has_states or self.model_type in _UNDIVIDED or self.model_type in WRONGLY_DIVIDED:
             return NOT_DIVIDED
         return ATTENTION_WHOLE if self.model_type in _WITH_WHOLE_ATTENTION else DIVIDED
 
 
 _OWN_ATTENTION = "its attention cannot be replaced"
-_STATES = "layers of type 'linear_attention' are not full, sliding-window or chunked attention"
+_STATES_INSIDE = "its layers keep their states inside of their modules"
 _NO_POSITIONS = "its forward method must accept both position_ids and logits_to_keep"
 
 FAMILIES: tuple[Family, ...] = (
@@ -355,10 +360,8 @@ FAMILIES: tuple[Family, ...] = (
     Family("XGLM", "xglm", {"d_model": 64, "num_layers": 2, "attention_heads": 4}, refusal=_OWN_ATTENTION),
     Family("Phi-3.5-MoE", "phimoe", refusal="its rotary embedding depends on the longest sequence of the batch"),
     Family("BERT and other encoders", "bert", refusal="with paged attention its logits differ from the stock model's"),
-    Family("Mamba", "mamba", {"state_size": 8}, refusal=_STATES),
-    Family("Falcon Mamba", "falcon_mamba", {"state_size": 8}, refusal=_STATES),
-    Family("RWKV", "rwkv", refusal=_NO_POSITIONS),
-    Family("xLSTM", "xlstm", refusal=_NO_POSITIONS),
+    Family("RWKV", "rwkv", refusal=_STATES_INSIDE),
+    Family("xLSTM", "xlstm", refusal=_STATES_INSIDE),
     Family(
         "Llama 4 (text)",
         "llama4_text",
@@ -366,60 +369,70 @@ FAMILIES: tuple[Family, ...] = (
         refusal="its chunked attention numbers positions differently",
     ),
     Family(
-        "Qwen3-Next",
-        "qwen3_next",
-        {"head_dim": 16, **_LINEAR},
-        refusal=_STATES,
-    ),
-    Family(
-        "Qwen3.5 (text)",
-        "qwen3_5_text",
-        {"head_dim": 16, **_LINEAR},
-        refusal=_STATES,
-    ),
-    Family(
-        "Jamba",
-        "jamba",
-        {"mamba_d_state": 8, "attn_layer_period": 2, "attn_layer_offset": 1},
-        refusal=_STATES,
-    ),
-    Family(
-        "Bamba",
-        "bamba",
-        {"attn_layer_indices": [1], "mamba_n_heads": 4, "mamba_d_head": 32, "mamba_d_state": 8},
-        refusal=_STATES,
-    ),
-    Family(
-        "Falcon H1",
-        "falcon_h1",
-        {"mamba_d_ssm": 64, "mamba_n_heads": 4, "mamba_d_state": 8},
-        refusal="its layers keep a recurrent state, which KV pages cannot hold",
-    ),
-    Family(
-        "Granite 4 (hybrid)",
-        "granitemoehybrid",
-        {"layer_types": ["mamba", "attention"], "mamba_n_heads": 4, "mamba_d_head": 32, "mamba_d_state": 8},
-        refusal=_STATES,
-    ),
-    Family(
         "RecurrentGemma",
         "recurrent_gemma",
         {"attention_window_size": 10, "num_hidden_layers": 3},
-        refusal=_STATES,
+        refusal=_STATES_INSIDE,
     ),
     Family(
-        "LFM2",
-        "lfm2",
-        {"layer_types": ["conv", "full_attention"]},
-        refusal="layers of type 'conv' are not full, sliding-window or chunked attention",
+        "Zaya", "zaya", {"num_experts_per_tok": 1}, refusal="keeps inputs for something else than a short convolution"
+    ),
+    Family("Qwen3-Next", "qwen3_next", {"head_dim": 16, **_LINEAR}, has_states=True),
+    Family("Qwen3.5 (text)", "qwen3_5_text", {"head_dim": 16, **_LINEAR}, has_states=True),
+    Family("Qwen3.5 MoE (text)", "qwen3_5_moe_text", {"head_dim": 16, **_LINEAR}, has_states=True),
+    Family("OLMo hybrid", "olmo_hybrid", _LINEAR, has_states=True),
+    Family(
+        "Lara mini", "lara_mini", {**_LINEAR, "layer_types": ["linear_attention", "sliding_attention"]}, has_states=True
     ),
     Family(
-        "MiniMax",
-        "minimax",
-        {"layer_types": ["linear_attention", "full_attention"]},
-        refusal=_STATES,
+        "Kimi Linear",
+        "kimi_linear",
+        {**_DELTA_AND_FULL, **_ALL_HEADS, "linear_num_heads": 2, "linear_head_dim": 16},
+        has_states=True,
     ),
-    Family("OLMo hybrid", "olmo_hybrid", refusal=_STATES),
+    Family("Ling 2.5", "bailing_hybrid", {**_DELTA_AND_FULL, **_ALL_HEADS, "head_dim": 16}, has_states=True),
+    Family("MiniMax", "minimax", _DELTA_AND_FULL, has_states=True),
+    Family("Bamba", "bamba", {"attn_layer_indices": [1], **_MAMBA2}, has_states=True),
+    Family("Falcon H1", "falcon_h1", {"mamba_d_ssm": 64, "mamba_n_heads": 4, "mamba_d_state": 8}, has_states=True),
+    Family(
+        "Granite 4 (hybrid)", "granitemoehybrid", {"layer_types": ["mamba", "attention"], **_MAMBA2}, has_states=True
+    ),
+    Family(
+        "Nemotron-H",
+        "nemotron_h",
+        {
+            "layers_block_type": ["mamba", "attention", "moe"],
+            "num_hidden_layers": 3,
+            "mamba_num_heads": 4,
+            "mamba_head_dim": 32,
+            "ssm_state_size": 8,
+            "n_groups": 2,
+        },
+        has_states=True,
+    ),
+    Family(
+        "Zamba2",
+        "zamba2",
+        {
+            "num_hidden_layers": 4,
+            "layers_block_type": ["linear_attention", "hybrid", "linear_attention", "hybrid"],
+            "mamba_d_state": 8,
+            "num_mem_blocks": 1,
+            "mamba_headdim": 32,
+            "n_mamba_heads": 4,
+            "mamba_ngroups": 1,
+            "use_mem_rope": True,
+        },
+        has_states=True,
+    ),
+    Family("Zamba", "zamba", {"num_hidden_layers": 4, "mamba_d_state": 8}, has_states=True),
+    Family("Jamba", "jamba", {"mamba_d_state": 8, "attn_layer_period": 2, "attn_layer_offset": 1}, has_states=True),
+    Family("Mamba", "mamba", {"state_size": 8}, has_states=True),
+    Family("Mamba-2", "mamba2", {"num_heads": 4, "head_dim": 32, "state_size": 8, "n_groups": 2}, has_states=True),
+    Family("Falcon Mamba", "falcon_mamba", {"state_size": 8}, has_states=True),
+    Family("LFM2", "lfm2", {"layer_types": ["conv", "full_attention"]}, has_states=True),
+    Family("LFM2 MoE", "lfm2_moe", {"layer_types": ["conv", "full_attention"], "num_dense_layers": 1}, has_states=True),
+    Family("LFM3", "lfm3", {"layer_types": ["conv", "full_attention"]}, has_states=True),
 )
 
 

@@ -21,12 +21,17 @@ from rtlang.model.host_runner import HostRunner
 from rtlang.model.layers.attention import StepAttention
 from tests.support.engine.engine_driver import EngineDriver
 from tests.support.models.families import MAX_LEN, Family, make_config
+from tests.support.models.state_check import state_errors
 from tests.support.models.tiny_models import random_model, save_checkpoint
 
 _PAGE_SIZE = 4
 _NUM_SHARED = 22
 _TIE = 1e-4
 """Logits that differ by less may come in either order: sums of another order differ by about 1e-5."""
+
+
+_STATE_TOLERANCE = 1e-4
+"""Relative error of a token's logits; a state that is wrong by one token moves them by 1e-2 and more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,9 @@ def check_served(family: Family, variant: str | None, decoder: str, path: Path) 
     model = random_model(make_config(family, variant))
     model.set_attn_implementation("eager")
     runner = check_against_stock(model, save_checkpoint(model, path), decoder)
+    assert (runner.num_states > 0) == family.has_states
+    if family.has_states:
+        return
     obstacle = graph_obstacle(runner)
     assert (obstacle is not None) == (variant in family.without_graphs), obstacle
 
@@ -100,7 +108,11 @@ def check_against_stock(model: Any, path: Path, decoder: str) -> HostRunner:
     config = load_config(path, decoder, FULL)
     runner = HostRunner(config)
     runner.load()
-    check_tokens(runner, config, model, FULL)
+    if runner.num_states:
+        errors = state_errors(runner.decoder, model, runner.model_config.vocab_size)
+        assert max(errors) < _STATE_TOLERANCE, errors
+    else:
+        check_tokens(runner, config, model, FULL)
     return runner
 
 

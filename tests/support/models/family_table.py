@@ -31,10 +31,11 @@ def family_table() -> str:
             f"Equal token for token ({len(good)} families, {by_decoder['transformers']} configurations, {by_decoder['native']} of them "
             "on the native decoder too):",
             "",
-            "| family | `model_type` | decoder | CUDA graphs | tensor parallel | variants compared |",
-            "|---|---|---|---|---|---|",
+            "| family | `model_type` | decoder | states | CUDA graphs | tensor parallel | variants compared |",
+            "|---|---|---|---|---|---|---|",
             *(
-                f"| {family.title} | {family.model_type} | {_decoders(family)} | {_graphs(family)} | "
+                f"| {family.title} | {family.model_type} | {_decoders(family)} | {'yes' if family.has_states else 'no'} | "
+                f"{_graphs(family)} | "
                 f"{family.division} | {', '.join(family.variants)} |"
                 for family in good
             ),
@@ -68,6 +69,8 @@ def _decoders(family: Family) -> str:
 
 def _graphs(family: Family) -> str:
     """Whether steps of decoding are replayed from graphs."""
+    if family.has_states:
+        return "no (CPU only)"
     if not family.without_graphs:
         return "yes"
     return "no" if None in family.without_graphs else f"yes, except with {', '.join(map(str, family.without_graphs))}"

@@ -20,7 +20,6 @@ from tests.support.models.tiny_models import BOS_TOKEN_ID, EOS_TOKEN_ID, PAD_TOK
 Rounding = Callable[[str, Tensor], Written | None]
 CONVERTED = "converted to BF16"
 """Format of a model that is published in another one."""
-_STATES = "choose a model whose layers all use attention"
 _SPARSE = "choose a model with full attention"
 _TEXT: dict[str, Any] = {
     "vocab_size": VOCAB_SIZE,
@@ -52,6 +51,13 @@ _QWEN_VISION = {
     "deepstack_visual_indexes": [0, 1],
 }
 _QWEN_IMAGES = {"image_token_id": 3, "video_token_id": 4, "vision_start_token_id": 5, "vision_end_token_id": 6}
+_LINEAR = {
+    "layer_types": ["linear_attention", "full_attention"],
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+    "linear_key_head_dim": 16,
+    "linear_value_head_dim": 16,
+}
 _AUDIO = {
     "hidden_size": 16,
     "intermediate_size": 16,
@@ -61,6 +67,9 @@ _AUDIO = {
 }
 _LOCAL_AND_GLOBAL = {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 10}
 _MROPE = {"rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [4, 2, 2]}}
+_QWEN_35_ROPE = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [2, 1, 1], "partial_rotary_factor": 0.5}
+_QWEN_35_TEXT = {**_TEXT, "head_dim": 16, **_LINEAR, "rope_parameters": _QWEN_35_ROPE}
+_QWEN_35_VISION = {name: value for name, value in _QWEN_VISION.items() if name != "deepstack_visual_indexes"}
 _DEEPSEEK = {
     **_TEXT,
     "num_key_value_heads": 4,
@@ -575,38 +584,40 @@ HUB_ROWS: tuple[HubRow, ...] = (
     HubRow(
         "Qwen3.5 and later",
         (
-            _refused("Qwen3.5, 3.6 dense", "Qwen3_5ForConditionalGeneration", "qwen3_5", _STATES),
-            _refused("Qwen3.5, 3.6 MoE", "Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe", _STATES),
-        ),
-    ),
-    HubRow(
-        "Qwen3-Next, Coder-Next", (_refused("Qwen3-Next, Coder-Next", "Qwen3NextForCausalLM", "qwen3_next", _STATES),)
-    ),
-    HubRow("Nemotron 3", (_refused("Nemotron 3", "NemotronHForCausalLM", "nemotron_h", _STATES),)),
-    HubRow(
-        "Granite 4 H",
-        (
-            _refused(
-                "Granite 4 H",
-                "GraniteMoeHybridForCausalLM",
-                "granitemoehybrid",
-                _STATES,
-                layer_types=["mamba", "attention"],
-                mamba_n_heads=4,
-                mamba_d_head=32,
+            _nested(
+                "Qwen3.5, 3.6 dense",
+                "Qwen3_5ForConditionalGeneration",
+                "qwen3_5",
+                text_config=_QWEN_35_TEXT,
+                vision_config=_QWEN_35_VISION,
+                **_QWEN_IMAGES,
+            ),
+            _nested(
+                "Qwen3.5, 3.6 MoE",
+                "Qwen3_5MoeForConditionalGeneration",
+                "qwen3_5_moe",
+                text_config={**_QWEN_35_TEXT, **_EXPERTS, "shared_expert_intermediate_size": 32},
+                vision_config=_QWEN_35_VISION,
+                **_QWEN_IMAGES,
             ),
         ),
     ),
+    HubRow("Qwen3-Next, Coder-Next", (_text("Qwen3-Next, Coder-Next", "Qwen3NextForCausalLM", "qwen3_next"),)),
+    HubRow("Nemotron 3", (_text("Nemotron 3", "NemotronHForCausalLM", "nemotron_h"),)),
+    HubRow(
+        "Granite 4 H",
+        (_text("Granite 4 H", "GraniteMoeHybridForCausalLM", "granitemoehybrid"),),
+    ),
     HubRow(
         "LFM2, LFM2.5",
-        (_refused("LFM2, LFM2.5", "Lfm2ForCausalLM", "lfm2", _STATES, layer_types=["conv", "full_attention"]),),
+        (_text("LFM2, LFM2.5", "Lfm2ForCausalLM", "lfm2"),),
     ),
     HubRow(
         "Falcon-H1, Jamba, OLMo hybrid",
         (
-            _refused("Falcon-H1", "FalconH1ForCausalLM", "falcon_h1", _STATES),
-            _refused("Jamba", "JambaForCausalLM", "jamba", _STATES),
-            _refused("OLMo hybrid", "OlmoHybridForCausalLM", "olmo_hybrid", _STATES),
+            _text("Falcon-H1", "FalconH1ForCausalLM", "falcon_h1"),
+            _text("Jamba", "JambaForCausalLM", "jamba"),
+            _text("OLMo hybrid", "OlmoHybridForCausalLM", "olmo_hybrid"),
         ),
     ),
     HubRow("Llama 4", (_refused("Llama 4", "Llama4ForConditionalGeneration", "llama4", "choose Llama 3.x"),)),
