@@ -377,3 +377,16 @@ def test_the_record_of_work_names_the_graphs_of_a_step_and_each_graph_whose_resu
     assert seen
     assert set(seen) == {frozenset(graphs.values())}
     assert driver.engine.work.sample().at_work == frozenset()
+
+
+def test_no_request_is_preempted_for_one_that_goes_after_it() -> None:
+    """Under `fcfs` the older request would start again at once, and while it computes more than a step it would never get on."""
+    driver = Driver(policy="fcfs", max_rows=1, eos_every=10**9, max_step_tokens=4)
+    older = driver.add([1, *range(100, 120)], 8, priority=1)
+    for _ in range(2):
+        driver.step()
+    newer = driver.add([1, 99, 98], 2, priority=0)
+    driver.run()
+    assert driver.engine.scheduler.num_preemptions == 0
+    assert older in driver.last
+    assert newer in driver.last

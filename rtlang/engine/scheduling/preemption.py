@@ -56,11 +56,14 @@ class Preemption:
         self._queue(request)
 
     def for_priority(self) -> None:
-        """All rows are taken: preempt a request of each flow whose next waiting request has a higher priority."""
+        """All rows are taken: preempt a request of each flow whose next waiting request has a higher priority and goes first."""
         running = self._requests.running
         for flow in [flow for flow in self._shares.active if flow.waiting]:
-            priority = flow.waiting[0][-1].spec.priority
+            key, _, first = flow.waiting[0]
+            priority = first.spec.priority
             candidates = [each for each in running if each.flow is flow and each.spec.priority > priority]
+            # One that goes first itself would start again at once, and never get on.
+            candidates = [each for each in candidates if self._key(each) > key]
             if candidates:
                 self._preempt(policy.victim(candidates, self._key))
 
