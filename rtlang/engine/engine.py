@@ -21,6 +21,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import (
     AbortedError,
     CapacityError,
+    NumericsError,
     OverloadError,
     ParameterError,
     RtlangError,
@@ -44,6 +45,7 @@ from rtlang.engine.requests.program_account import ProgramAccount
 from rtlang.engine.requests.request import Request, RequestOutput, RequestSpec, RequestStatus
 from rtlang.engine.requests.request_checks import check_request
 from rtlang.engine.scheduling.scheduler import Scheduler
+from rtlang.engine.scheduling.state_slots import state_slots_for
 from rtlang.engine.scheduling.step_planner import planner_for
 from rtlang.engine.step_pipeline import SampledRows, StepPipeline
 from rtlang.engine.tiers.configured_tiers import CacheTiers
@@ -119,6 +121,7 @@ class Engine:
             namespace_of=self.namespaces.name,
             root_digest=tiers.root_digest,
             tracks_new_pages=bool(tiers.tiers),
+            num_states=runner.num_states,
         )
         self.step_cost = model.cost
         self.step_thread_s: float | None = None  # of the last step; None for a device, which works beside the thread
@@ -132,6 +135,7 @@ class Engine:
             max_rows=config.row_limit,
             max_running=config.running_limit,
             drafter=self.drafter,
+            states=state_slots_for(runner, self.cache),
         )
         self.num_steps = self.num_generated_tokens = self.num_prompt_tokens = self.num_cached_tokens = 0
         self._runner, self._compiler, self._wake = runner, compiler, wake
@@ -359,6 +363,9 @@ class Engine:
         """Go on with a new runner."""
         if runner.num_pages < self._num_pages:
             raise RuntimeError(f"the new runner has {runner.num_pages} pages; the first one had {self._num_pages}")
+        num_states = 0 if self.cache.states is None else self.cache.states.num_slots
+        if runner.num_states < num_states:
+            raise RuntimeError(f"the new runner has {runner.num_states} states; the first one had {num_states}")
         self._rebuilding, self._runner = None, runner
         if self.transfers is not None:
             self.transfers.forget_memory(runner.page_memory)
@@ -374,7 +381,7 @@ class Engine:
         work = WorkLimit(MAX_WORK)
         for request, row, result in results:
             output: RequestOutput | None = None
-            num_computed = request.num_computed_tokens
+            num_known = request.num_computed_tokens if request.states is None else request.states.num_kv_tokens
             self.work.begin(request.program.graph_id)
             try:
                 if request.session is not None and row.mask_row is not None:
@@ -386,7 +393,9 @@ class Engine:
             except Exception as error:
                 self._fail(request, internal_error(logger, f"request {request.request_id} failed", error))
             else:
-                num_drafted = request.num_computed_tokens - num_computed
+                num_drafted = request.num_computed_tokens - num_known
+                if request.states is not None:
+                    num_drafted = request.states.num_kv_tokens - num_known
                 self.num_generated_tokens += bool(result.tokens) + num_drafted
                 if num_drafted:
                     self.scheduler.note_drafted(request, num_drafted)
@@ -415,6 +424,8 @@ class Engine:
         self._requests.pop(request.request_id, None)
 
     def _fail(self, request: Request, error: RtlangError) -> None:
+        if request.states is not None and isinstance(error, NumericsError):
+            request.states.is_sound = False
         self._end(request)
         reason = FinishReason.CANCELLED if isinstance(error, AbortedError) else FinishReason.ERROR
         self._unreported.append(RequestOutput(request, finish_reason=reason, error=error))

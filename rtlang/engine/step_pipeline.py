@@ -231,6 +231,8 @@ class StepPipeline:
                 assert row_after[request].input_is_pending
                 following.discarded.add(request)
                 request.num_computed_tokens -= 1
+                if request.states is not None:
+                    request.states.undo()
                 request.pending.num_tokens -= 1
             self._constraints.follow(request, len(request.token_ids) - num_before)
         return outputs

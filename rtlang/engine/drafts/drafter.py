@@ -22,9 +22,9 @@ from rtlang.engine.drafts.model_policy import MIN_GAIN, Expectation, ModelPolicy
 from rtlang.engine.drafts.overlap import Overlap
 from rtlang.engine.drafts.proposal import DRAFT_MODEL, Cost, DraftSource, Proposal
 from rtlang.engine.planning.step_cost import StepSize
-from rtlang.engine.requests.request import Request
+from rtlang.engine.requests.request import MAX_REPLAYED_DRAFTS, Request
 
-MAX_DRAFT_TOKENS = 16
+MAX_DRAFT_TOKENS = MAX_REPLAYED_DRAFTS
 """Most draft tokens of a row."""
 MAX_PAUSE = 16
 """Tokens after which a request asks its sources again, if they had nothing that was worth its cost."""

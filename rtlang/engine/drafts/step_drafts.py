@@ -91,7 +91,7 @@ def held_back(
         request
         for request in running
         if not (request.is_ending or request.is_awaiting_mask)
-        and request.num_target_tokens - request.num_computed_tokens == 1
+        and (request.num_target_tokens - request.num_computed_tokens == 1 or request.is_replaying_drafts)
     ]
     num_drafting = 0
     ready: list[Request] = []

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from time import thread_time
 
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.step import Row, Step
+from rtlang.contract.step import Row, RowStates, Step
 from rtlang.engine.planning.step_cost import StepCost, size_of
 from rtlang.model.runner import Runner
 
@@ -18,12 +18,12 @@ _STEPS = ((1, 0, 1), (1, 0, 8), (32, 0, 1), (32, _LONG, 1), (128, 0, 1))  # toke
 
 
 def calibrated(runner: Runner, page_size: int, *, clock: Callable[[], float] = thread_time) -> StepCost:
-    """The cost of steps of a runner on the host. Overwrites its pages, so nothing may be in them."""
+    """The cost of steps of a runner on the host. Overwrites its pages and states, so nothing may be in them."""
     cost = StepCost()
     end = clock() + BUDGET_S
     for number, (num_tokens, num_before, num_rows) in enumerate(_STEPS, 1):
-        step = _step(number, num_tokens, num_before, num_rows, page_size)
-        is_too_long = num_before + num_tokens > runner.max_model_len
+        step = _step(number, num_tokens, num_before, num_rows, page_size, has_states=runner.num_states > 0)
+        is_too_long = num_before + num_tokens > runner.max_model_len or 0 < runner.num_states < num_rows
         if is_too_long or max(page for row in step.rows for page in row.page_ids) >= runner.num_pages:
             continue
         for turn in range(2):  # what the first prepares is not counted
@@ -38,7 +38,7 @@ def calibrated(runner: Runner, page_size: int, *, clock: Callable[[], float] = t
     return cost
 
 
-def _step(step_id: int, num_tokens: int, num_before: int, num_rows: int, page_size: int) -> Step:
+def _step(step_id: int, num_tokens: int, num_before: int, num_rows: int, page_size: int, *, has_states: bool) -> Step:
     num_pages, num_written = -(-num_tokens // page_size), max(1, _WRITTEN // page_size) if num_before else 0
     params = SamplingParams(temperature=1.0)
     before = tuple(page % num_written for page in range(-(-num_before // page_size)))
@@ -46,4 +46,6 @@ def _step(step_id: int, num_tokens: int, num_before: int, num_rows: int, page_si
         (*before, *(num_written + index * num_pages + page for page in range(num_pages))) for index in range(num_rows)
     ]
     rows = [Row(index, (0,) * num_tokens, num_before, own, 0, True, params) for index, own in enumerate(pages)]
+    if has_states:  # the time does not depend on the content of a state
+        rows = [row._replace(states=RowStates(None, ((num_tokens, index),))) for index, row in enumerate(rows)]
     return Step(step_id, tuple(rows))

@@ -85,7 +85,10 @@ def advance(request: Request, row: Row, result: SampledRow, work: WorkLimit) -> 
         if (
             index and request.pages.node is not None
         ):  # the draft before this token was right: its K and V belong to the text
-            request.num_computed_tokens += 1
+            if request.states is None:
+                request.num_computed_tokens += 1
+            else:  # its state was not kept: it is computed again with the next row
+                request.states.num_kv_tokens += 1
         if request.num_output_tokens < len(request.resampled_ids):
             sampled = _as_given(sampled, request.resampled_ids[request.num_output_tokens])
         if request.session is not None and not request.session.try_accept(

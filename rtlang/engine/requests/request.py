@@ -24,6 +24,7 @@ from rtlang.engine.constraints.session import ConstraintSession
 from rtlang.engine.requests.credit import Credit
 from rtlang.engine.requests.detokenizer import IncrementalDetokenizer
 from rtlang.engine.requests.flow import Flow
+from rtlang.engine.requests.held_states import HeldStates
 from rtlang.engine.requests.program_account import ProgramAccount
 
 
@@ -38,6 +39,9 @@ class RequestStatus(Enum):
     PARKED = auto()  # waits for credit: computed up to its next token, outside the steps
     FINISHED = auto()
 
+
+MAX_REPLAYED_DRAFTS = 16
+"""Most accepted drafts of a row, which the next row computes again if the model has states."""
 
 _WAITS = {
     RequestStatus.COMPILING: Wait.CONSTRAINT,
@@ -96,6 +100,8 @@ class RequestSpec:
             the outputs are those that would follow.
         credit: shared by the requests of a graph; None for a graph without a limit.
         site: which generation of which program it is; None if that is not known.
+        branch_points: positions of the prompt at which other sequences are expected to go on: states are kept there; see
+            `rtlang.engine.checkpoints`.
     """
 
     prompt_ids: Sequence[int]
@@ -117,6 +123,7 @@ class RequestSpec:
     given_ids: Sequence[int] = ()
     credit: Credit | None = None
     site: Hashable | None = None
+    branch_points: Sequence[int] = ()
 
 
 @dataclass(slots=True)
@@ -172,6 +179,7 @@ class RequestStats:
 
     Attributes:
         num_cached_tokens: prompt tokens taken from the prefix cache at first admission.
+        num_replayed_tokens: prompt tokens after these whose K and V were stored, but no state; computed again.
         num_fetched_tokens: prompt tokens loaded into the cache for this request, by tier.
         num_preemptions: times that its pages were taken.
         first_step_time: when it was first admitted, in seconds of the engine's clock.
@@ -182,6 +190,7 @@ class RequestStats:
     """
 
     num_cached_tokens: int = 0
+    num_replayed_tokens: int = 0
     num_fetched_tokens: dict[str, int] = field(default_factory=dict)
     num_preemptions: int = 0
     first_step_time: float | None = None
@@ -209,12 +218,14 @@ class Request:
         late: its sampled token, which another thread accepts; the request sits out steps until the engine has applied it.
         num_given: number of given tokens that are in `token_ids` already.
         given_end: the last output, if the text ended with the given tokens but their log-probabilities must still be computed.
-        num_computed_tokens: number of tokens whose K and V are in pages.
+        num_computed_tokens: number of computed tokens: K and V are in pages, and the state, if the model has any, is the one after them.
+        states: its state slots while it runs or is parked; None if the model has no states.
         flow: its flow while it waits or runs; see `fair_shares.py`.
         max_surprise: the limit that Mirostat has learned from the tokens so far, in bits.
         prompt_s: expected time of the part of its prompt that is not computed, in seconds; 0 while it is not known.
         last_step_id: the step that computed it last.
         num_passed: requests of others that started while it waited for pages.
+        awaited: the running request that will keep a state for it, and the position of that state; None if it waits for none.
         needs_history: whether its next token depends on the tokens before it otherwise than through the model.
     """
 
@@ -241,12 +252,14 @@ class Request:
     num_computed_tokens: int = 0
     pending: Pending = field(default_factory=Pending)
     pages: HeldPages = field(default_factory=HeldPages)
+    states: HeldStates | None = None
     results: Results = field(default_factory=Results)
     stats: RequestStats = field(default_factory=RequestStats)
     flow: Flow | None = None
     prompt_s: float = 0.0
     last_step_id: int = 0
     num_passed: int = 0
+    awaited: tuple[Request, int] | None = None
     needs_history: bool = field(init=False)
     max_surprise: float = field(init=False)
 
@@ -286,6 +299,27 @@ class Request:
             account.add_tokens(Tokens.ACCEPTED, num_accepted)
         account.add_work(WorkKind.STEPS, stats.step_s)
         return account
+
+    @property
+    def num_kv_tokens(self) -> int:
+        """Number of tokens whose K and V are in pages. Those after `num_computed_tokens` are computed again for their states."""
+        return self.num_computed_tokens if self.states is None else self.states.num_kv_tokens
+
+    @property
+    def is_awaiting_state(self) -> bool:
+        """Whether a running request has yet to compute the state that it waits for."""
+        if self.awaited is None:
+            return False
+        other, position = self.awaited
+        return other.status is RequestStatus.RUNNING and other.num_computed_tokens < position
+
+    @property
+    def is_replaying_drafts(self) -> bool:
+        """Whether one token is missing besides a few whose K and V are there: accepted drafts, whose states were not kept."""
+        if self.states is None:
+            return False
+        num_known = self.states.num_kv_tokens
+        return self.num_target_tokens - num_known == 1 and num_known - self.num_computed_tokens <= MAX_REPLAYED_DRAFTS
 
     @property
     def num_output_tokens(self) -> int:

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from rtlang.contract.step import Row
 from rtlang.engine.requests.request import Request
+from rtlang.engine.scheduling.state_slots import StateSlots
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +25,14 @@ class Layout:
 
 
 class BatchLayout:
-    """Orders running requests and builds rows. Owned by the scheduler."""
+    """Orders running requests and builds rows. Owned by the scheduler.
 
-    def __init__(self, page_size: int) -> None:
-        self._page_size = page_size
+    Args:
+        states: gives state slots to rows; None for a model without states.
+    """
+
+    def __init__(self, page_size: int, states: StateSlots | None = None) -> None:
+        self._page_size, self._states = page_size, states
         self._order: list[Request] = []
         self._shared: dict[Request, int] = {}  # tokens shared with the previous request in the order
         self._is_stale = True
@@ -64,6 +69,8 @@ class BatchLayout:
             if num_skipped_shared is not None:
                 shared, num_skipped_shared = min(shared, num_skipped_shared), None
             row = _row(request, num_tokens, shared if rows else 0, num_masks)
+            if self._states is not None:
+                row = _with_states(row, request, self._states)
             if (draft := drafts.get(request)) is not None:
                 row = _with_draft(row, request, draft)
             if row.mask_row is not None:
@@ -121,6 +128,12 @@ def _row(request: Request, num_tokens: int, num_shared: int, mask_row: int) -> R
     if request.filters is None or not needs_sample:
         return row
     return row._replace(filters=request.filters, max_surprise=request.max_surprise)
+
+
+def _with_states(row: Row, request: Request, states: StateSlots) -> Row:
+    start, num_tokens = row.num_computed_tokens, len(row.token_ids)
+    num_replayed = max(0, min(request.num_kv_tokens - start, num_tokens))
+    return row._replace(states=states.row(request, num_tokens), num_replayed_tokens=num_replayed)
 
 
 def _with_draft(row: Row, request: Request, draft: Sequence[int]) -> Row:

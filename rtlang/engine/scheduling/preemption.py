@@ -56,10 +56,15 @@ class Preemption:
         self._queue(request)
 
     def for_priority(self) -> None:
-        """All rows are taken: preempt a request of each flow whose next waiting request has a higher priority and goes first."""
+        """All rows are taken: preempt a request of each flow whose next waiting request has a higher priority and goes first.
+
+        Not for one that could not start, since it waits for a state that a running request is about to keep.
+        """
         running = self._requests.running
         for flow in [flow for flow in self._shares.active if flow.waiting]:
             key, _, first = flow.waiting[0]
+            if first.is_awaiting_state:
+                continue
             priority = first.spec.priority
             candidates = [each for each in running if each.flow is flow and each.spec.priority > priority]
             # One that goes first itself would start again at once, and never get on.

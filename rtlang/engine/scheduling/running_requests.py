@@ -13,6 +13,7 @@ from rtlang.engine.requests.flow import Flow
 from rtlang.engine.requests.request import Request, RequestStatus
 from rtlang.engine.scheduling.batch_layout import BatchLayout
 from rtlang.engine.scheduling.fair_shares import FairShares
+from rtlang.engine.scheduling.state_slots import StateSlots
 
 
 class RunningRequests:
@@ -23,11 +24,13 @@ class RunningRequests:
         parked: without credit, oldest first; their pages may be gone.
     """
 
-    def __init__(self, cache: PrefixCache, shares: FairShares, layout: BatchLayout) -> None:
+    def __init__(
+        self, cache: PrefixCache, shares: FairShares, layout: BatchLayout, states: StateSlots | None = None
+    ) -> None:
         self.running: list[Request] = []
         self.parked: dict[Request, None] = {}
         self._with_pages: dict[Request, None] = {}  # the parked ones that have pages
-        self._cache, self._shares, self._layout = cache, shares, layout
+        self._cache, self._shares, self._layout, self._states = cache, shares, layout, states
         self._page_size = cache.page_size
 
     def start(self, request: Request) -> None:
@@ -54,6 +57,8 @@ class RunningRequests:
         """Stop a running request whose last step was lost: its own pages are freed."""
         assert request.pages.node is not None
         self.stop(request)
+        if self._states is not None:
+            self._states.abandon(request)
         self._cache.abandon(
             request.pages.node, request.pages.page_ids[request.pages.num_tree_tokens // self._page_size :]
         )
@@ -115,6 +120,8 @@ class RunningRequests:
             assert request.pages.num_tree_tokens <= len(request.pages.page_ids) * self._page_size
             assert request.stats.num_preemptions or request.stats.num_cached_tokens <= request.num_computed_tokens
         assert list(self._with_pages) == [each for each in self.parked if each.pages.node is not None]
+        if self._states is not None:
+            self._states.check([*self.running, *self._with_pages])
 
     def _give_up_pages(self, request: Request) -> None:
         if request in self._with_pages:
@@ -124,11 +131,15 @@ class RunningRequests:
     def _release(self, request: Request) -> None:
         assert request.pages.node is not None
         # A step in flight may have been computed from a token that the constraint replaces.
-        known = request.num_computed_tokens - request.pending.num_computed_tokens
+        known = request.num_kv_tokens - request.pending.num_computed_tokens
         start = request.pages.num_tree_tokens
         end = max(start, min(known, len(request.token_ids)))
         pages = request.pages.page_ids[start // self._page_size :]
-        self._cache.finish(request.pages.node, request.token_ids[start:end], pages, request.scope, start)
+        state = None
+        if self._states is not None:
+            num_known = request.num_computed_tokens - request.pending.num_computed_tokens
+            state = self._states.release(request, min(num_known, end))
+        self._cache.finish(request.pages.node, request.token_ids[start:end], pages, request.scope, start, state)
         _reset(request)
 
 

@@ -12,6 +12,8 @@ then waiting ones in policy order. A flow with less than its share of the rows o
   holds, so it always goes on.
 - Rows that sample may have drafts (`drafts/drafter.py`), which are computed in free pages after the known tokens and enter the tree only
   once they are sampled.
+- A request of a model with states starts from the deepest checkpoint of its prefix and replays the stored tokens after it. It waits for a
+  running request that will keep a deeper one. See `state_slots.py`.
 - A request without credit is parked: it takes no row, and keeps its pages until another needs them. `resume` brings it back.
 
 The scheduler does not deal with tensors, clocks or text.
@@ -22,8 +24,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from rtlang.cache.node import RadixNode
-from rtlang.cache.prefix_cache import PrefixCache
+from rtlang.cache.prefix_cache import PrefixCache, PrefixMatch
 from rtlang.contract.step import Step
 from rtlang.engine.drafts.drafter import Drafter
 from rtlang.engine.drafts.step_drafts import add_drafts, held_back
@@ -34,6 +35,7 @@ from rtlang.engine.scheduling.batch_layout import BatchLayout
 from rtlang.engine.scheduling.fair_shares import FairShares
 from rtlang.engine.scheduling.preemption import Preemption
 from rtlang.engine.scheduling.running_requests import RunningRequests
+from rtlang.engine.scheduling.state_slots import StateSlots
 from rtlang.engine.scheduling.step_plan import StepPlan
 from rtlang.engine.scheduling.step_planner import StepPlanner
 from rtlang.engine.scheduling.turns import Turn, next_prompts, order_turns, reorder_head, turns_of
@@ -64,6 +66,7 @@ class Scheduler:
         max_rows: maximum number of rows of one step.
         max_running: maximum number of running requests, which have pages; if there are more than rows, they take turns.
         drafter: chooses tokens that are computed with the last known one of a request; None: every row is of known tokens.
+        states: gives slots to requests; None for a model without states.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class Scheduler:
         max_rows: int,
         max_running: int | None = None,
         drafter: Drafter | None = None,
+        states: StateSlots | None = None,
     ) -> None:
         self.cache, self.planner = cache, planner
         self.most_pages_in_use = 0
@@ -83,10 +87,12 @@ class Scheduler:
         self._max_rows = max_rows
         self._page_size = cache.page_size
         self._max_running = max(max_rows, max_running or 0)
-        self._drafter = drafter
+        if states is not None:
+            self._max_running = min(self._max_running, states.max_running)
+        self._drafter, self._states = drafter, states
         self._shares = FairShares()
-        self._layout = BatchLayout(cache.page_size)
-        self._requests = RunningRequests(cache, self._shares, self._layout)
+        self._layout = BatchLayout(cache.page_size, states)
+        self._requests = RunningRequests(cache, self._shares, self._layout, states)
         self._waiting = WaitingRequests(self._shares, self._key)
         self._preemption = Preemption(
             cache, self._requests, self._shares, self._key, self._rank, self.add, self._max_running
@@ -162,6 +168,7 @@ class Scheduler:
         for request in tuple(credit.parked):
             if not self._requests.unpark(request, may_run=len(self.running) < self._max_running):
                 request.enter(RequestStatus.PREEMPTED)
+                request.stats.num_preemptions += 1
                 self.add(request)
 
     def schedule(
@@ -228,6 +235,8 @@ class Scheduler:
         for request, row in zip(requests, step.rows, strict=True):
             num_tokens = len(row.token_ids) - row.num_draft_tokens
             request.num_computed_tokens += num_tokens
+            if self._states is not None:
+                self._states.computed(request, row)
             request.program.service_s += num_tokens * token_s
             if num_tokens > 1:
                 self._estimate(request)
@@ -404,44 +413,70 @@ class Scheduler:
             num_tokens = plan.num_next(request, 0, limit)
             if not num_tokens and request.num_computed_tokens > request.pages.num_tree_tokens:
                 plan.copies.pop()  # a step without rows would not make the copy, so these few tokens are computed
-                request.num_computed_tokens = request.pages.num_tree_tokens
+                self._start_without_tail(request)
                 num_tokens = plan.num_next(request, 0, limit)
             if request.stats.first_step_time is None:
                 request.stats.first_step_time = now
                 request.stats.num_cached_tokens = min(request.num_computed_tokens, request.num_prompt_tokens)
+                if self._states is not None:
+                    num_stored = min(request.num_kv_tokens, request.num_prompt_tokens)
+                    request.stats.num_replayed_tokens = num_stored - request.stats.num_cached_tokens
             if num_tokens == 0:
                 self._requests.park(request)
                 continue
             self._take(plan, request, num_tokens)
-            if request.num_computed_tokens + num_tokens < request.num_target_tokens:
+            is_unfinished = request.num_computed_tokens + num_tokens < request.num_target_tokens
+            if is_unfinished:
                 turn.prefills.append(request)
-                if plan.unfinished is not None:
-                    plan.unfinished.append(request)
+            if plan.unfinished is not None and (is_unfinished or self._states is not None):
+                plan.unfinished.append(request)
             return num_tokens
         return 0
 
     def _admit(self, plan: StepPlan, request: Request) -> bool | None:
         """Match, lock and reserve pages. True: running; False: no free pages; None: wait for another request's prefix."""
         match = self.cache.match(request.token_ids, request.match_limit, request.scope)
-        if self._is_being_computed(plan, request, match.num_tokens, match.node):
+        if self._is_being_computed(plan, request, match):
             return None
         self.cache.lock(match.node)
+        if self._states is not None and not self._states.start(request, match, self._requests.take_parked_pages):
+            self.cache.unlock(match.node)
+            return False
         needed = -(-request.num_target_tokens // self._page_size) - len(match.page_ids)
         page_ids = self._preemption.allocate_first(request, needed, plan)
         if page_ids is None:
             self.cache.unlock(match.node)
+            if self._states is not None:
+                self._states.abandon(request)
+                request.num_computed_tokens = 0
             return False
         request.pages = HeldPages([*match.page_ids, *page_ids], match.node, match.num_tokens)
-        request.num_computed_tokens = match.num_tokens
-        if match.tail_page_id is not None and page_ids:
+        if self._states is None:
+            request.num_computed_tokens = match.num_tokens + (match.num_tail_tokens if page_ids else 0)
+        if request.num_computed_tokens > match.num_tokens:
+            assert match.tail_page_id is not None
             plan.copies.append((match.tail_page_id, page_ids[0]))
-            request.num_computed_tokens += match.num_tail_tokens
         self._requests.start(request)
         return True
 
-    def _is_being_computed(self, plan: StepPlan, request: Request, start: int, node: RadixNode) -> bool:
-        """Whether a running request is about to compute the page of this request that begins at token `start`."""
+    def _start_without_tail(self, request: Request) -> None:
+        """Let an admitted request go on from what is stored in whole pages."""
+        num_tokens = request.pages.num_tree_tokens
+        if self._states is None:
+            request.num_computed_tokens = num_tokens
+        else:
+            self._states.restart(request, self.cache.match(request.token_ids, num_tokens, request.scope))
+
+    def _is_being_computed(self, plan: StepPlan, request: Request, match: PrefixMatch) -> bool:
+        """Whether a running request is about to compute the page of this request after the match, or to keep a deeper state."""
+        start, node = match.num_tokens, match.node
         end = start + self._page_size
+        if self._states is not None:
+            if plan.unfinished is None:
+                running = self.running
+                plan.unfinished = [each for each in running if each.num_target_tokens - each.num_computed_tokens > 1]
+            request.awaited = self._states.awaited(request, match, plan.unfinished)
+            return request.awaited is not None
         if not self.cache.sharing or end > request.match_limit:
             return False
         if plan.unfinished is None:

@@ -72,7 +72,9 @@ class StepPlanner:
         if not decodes or not any(turn.prefills or turn.flow.waiting for turn in turns):
             return limit
         num_scores = sum(request.num_computed_tokens + 1 for request in decodes)
-        size = StepSize(len(decodes), len(decodes), num_scores, num_scores)
+        # Accepted drafts are computed again: all of them, else their rows would not get on.
+        num_replayed = sum(each.num_kv_tokens - each.num_computed_tokens for each in decodes if each.states is not None)
+        size = StepSize(len(decodes) + num_replayed, len(decodes), num_scores, num_scores)
         target = self._target_gap_s or GAP_IN_STEPS * self.cost.predict(size)
         for prompt in chain(prompts, [Prompt(0, limit)]):  # the last one stands for those that wait behind them
             most = min(prompt.num_missing, limit - size.num_tokens)
@@ -80,7 +82,7 @@ class StepPlanner:
             size = size.with_row(fitting, prompt.num_before, fitting == prompt.num_missing)
             if fitting < prompt.num_missing:
                 break
-        return min(limit, max(size.num_tokens, len(decodes) + MIN_CHUNK))
+        return min(limit, max(size.num_tokens, len(decodes) + num_replayed + MIN_CHUNK))
 
 
 def planner_for(config: RuntimeConfig, cost: StepCost) -> StepPlanner:

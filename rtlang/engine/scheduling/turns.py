@@ -64,7 +64,8 @@ def turns_of(running: Iterable[Request], active: Iterable[Flow]) -> list[Turn]:
         turn = turns.get(request.flow)
         if turn is None:
             turn = turns[request.flow] = Turn(request.flow)
-        is_prefill = request.num_target_tokens - request.num_computed_tokens > 1
+        num_missing = request.num_target_tokens - request.num_computed_tokens
+        is_prefill = num_missing > 1 and not request.is_replaying_drafts
         (turn.prefills if is_prefill else turn.decodes).append(request)
     for flow in active:
         if flow.waiting and flow not in turns:

@@ -144,6 +144,8 @@ class FakeRunner:
     is_row_invariant: bool = False
     num_replayed: int = 0
     num_eager: int = 0
+    num_states: int = 0
+    state_memory: Any = None
 
     def __post_init__(self) -> None:
         self.slots = np.full((self.num_pages, self.page_size), -1, dtype=np.int64)
@@ -203,7 +205,7 @@ class FakeRunner:
         self, flight: FakeFlight, rows: Sequence[Row], bitmask: NDArray[np.int32] | None, walks: object = None
     ) -> None:
         outputs = []
-        for row in rows:
+        for number, row in enumerate(rows):
             end = row.num_computed_tokens + len(row.token_ids)
             tokens = self.slots[list(row.page_ids)].reshape(-1)[:end].tolist()
             assert -1 not in tokens
@@ -218,7 +220,7 @@ class FakeRunner:
             for index in range(row.num_sampled if is_finite else 0):
                 each = row.sampled_after(index)
                 known = tokens[: end - row.num_draft_tokens + index]
-                token = next_token(known, seed=row.seed, choice=row.choice, eos_every=self.eos_every)
+                token = self.token_after(known, row, flight.step.step_id, number)
                 if token in each.banned_token_ids:
                     token = 3 + ord("z")
                 if each.mask_row is not None:
@@ -230,6 +232,10 @@ class FakeRunner:
                 sampled.append(SampledToken(token))
             outputs.append(SampledRow(tuple(sampled), scores, is_finite))
         flight.result = StepOutput(flight.step.step_id, tuple(outputs))
+
+    def token_after(self, known: Sequence[int], row: Row, step_id: int, number: int) -> int:
+        """The token that the model samples after `known`, in a row of this number of this step."""
+        return next_token(known, seed=row.seed, choice=row.choice, eos_every=self.eos_every)
 
     def collect(self, flight: FakeFlight) -> StepOutput:
         assert flight.result is not None, "a step is sampled before it is collected"
