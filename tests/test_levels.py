@@ -113,7 +113,8 @@ LEVELS: dict[str, list[str]] = {
         "new_runner",
     ],
     "rtlang.model.decoders": [
-        "expert_parts falcon fixed_tiles float32_math latent_attention native recurrent self_check transformers_loading",
+        "expert_parts falcon fixed_tiles float32_math latent_attention native recurrent self_check",
+        "transformers_loading",
         "low_bit_loading native_decoder",
         "transformers_decoder",
     ],
