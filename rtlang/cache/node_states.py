@@ -24,7 +24,7 @@ class NodeStates:
 
     def __init__(self, pool: StatePool, page_size: int) -> None:
         self.pool, self._page_size = pool, page_size
-        pool.on_drop = self._unlink
+        pool.on_drop, pool.count_spared = self._unlink, self._count_spared
 
     def position(self, checkpoint: Checkpoint) -> int:
         """The number of tokens that a checkpoint is the state after."""
@@ -155,6 +155,17 @@ class NodeStates:
             num_in_pages = sum(offset < self._page_size for child in node.children.values() for offset in child.states)
             assert len(in_pages) == num_in_pages, "a prefix has two checkpoints"
         assert num_found == self.pool.num_kept
+
+    def _count_spared(self, checkpoint: Checkpoint) -> int:
+        """Tokens between the deepest checkpoint above this one, or the start, and this one."""
+        node, end = checkpoint.node, checkpoint.offset - 1
+        while node.parent is not None:
+            above = self._within(node, end)
+            if above is not None:
+                return self.position(checkpoint) - self.position(above)
+            node = node.parent
+            end = len(node.key)
+        return self.position(checkpoint)
 
     def _is_written(self, checkpoint: Checkpoint) -> bool:
         node = checkpoint.node

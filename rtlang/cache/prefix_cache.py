@@ -43,7 +43,8 @@ class PrefixMatch:
         tail_page_id: a page whose first num_tail_tokens tokens continue the sequence, to be copied into one of the caller's pages in
             the step being built (copies come first in a step, so the source may be evicted after the match); None if there is none.
         num_tail_tokens: 0 if tail_page_id is None. With states there is a tail only if the checkpoint lies inside it, at its end.
-        state_slot: the slot of the deepest checkpoint, to be locked before the next `StatePool.allocate`; None if there is none.
+        state_slot: the slot of the deepest checkpoint; None if there is none. `StatePool.lock` it before any page or slot is allocated,
+            which may evict it, and unlock it after the step that reads it.
         num_state_tokens: number of tokens that it is the state after; 0 if state_slot is None.
     """
 
@@ -451,7 +452,8 @@ class PrefixCache:
     def keep_state(self, node: RadixNode, position: int, slot: int) -> bool:
         """Make a private slot a checkpoint, so that later sequences can go on from it.
 
-        Call it after the step that wrote the slot; until it is committed, no match returns a checkpoint in a page that it writes.
+        Call it after the step that wrote the slot. A checkpoint in a pending page is pending like the page: no match returns it before the
+        commit, and it is dropped if the step fails.
 
         Args:
             node: the caller holds a lock on it. If it was cut off after a failed step, the slot is freed.

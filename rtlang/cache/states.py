@@ -4,6 +4,10 @@ A state is all that the recurrent layers hold of one sequence at one position. T
 of its slot. A slot is free, private to a request, or a *checkpoint*: the state after the tokens on a path of the radix tree. Checkpoints
 are evicted when slots are needed, and their pages may stay; a checkpoint whose pages are evicted goes with them (`node_states.py`).
 
+The checkpoint to evict is the one whose loss costs least, by GreedyDual-Size-Frequency (Cherkasova 1998) with slots of one size: the tokens
+that it spares beyond the checkpoint above it, times its uses. A clock that rises to the value of each evicted checkpoint ages the others.
+docs/design/radix-cache.md compares this with the order of use.
+
 A slot that a step reads is locked. A locked checkpoint is not evicted. If its pages leave the tree nevertheless, its slot is *dropped*: no
 match returns it, and it is free after its last unlock.
 """
@@ -17,6 +21,9 @@ from enum import IntEnum
 
 from rtlang.cache.eviction import EvictionQueue, Key
 from rtlang.cache.node import RadixNode
+
+MAX_COUNTED_USES = 8
+"""Uses that count for the value of a checkpoint, so that one that was popular long ago does not stay for good."""
 
 
 class SlotOwner(IntEnum):
@@ -35,18 +42,35 @@ class Checkpoint:
         slot: the slot that holds it.
         node, offset: it is the state after `offset` tokens of this node, 1 to len(node.key).
         num_holds: number of holds of `retention.py` that keep it.
-        last_access: logical time of the last use; 0 if nothing is expected to use it any more.
+        num_uses: number of its uses, the one that kept it included.
+        num_spared: tokens between the checkpoint above it and itself, when it was used last or compared with others.
+        last_access: time of the last use by the clock of the pool; 0 if nothing is expected to use it any more.
         is_attached: False once it left the tree.
         queue_entry: its entry in the eviction queue.
     """
 
-    __slots__ = ("is_attached", "last_access", "node", "num_holds", "offset", "queue_entry", "slot")
+    __slots__ = (
+        "is_attached",
+        "last_access",
+        "node",
+        "num_holds",
+        "num_spared",
+        "num_uses",
+        "offset",
+        "queue_entry",
+        "slot",
+    )
 
     def __init__(self, slot: int, node: RadixNode, offset: int) -> None:
         self.slot, self.node, self.offset = slot, node, offset
-        self.num_holds = self.last_access = 0
+        self.num_holds = self.num_uses = self.num_spared = self.last_access = 0
         self.is_attached = True
         self.queue_entry: tuple[Key, int, Checkpoint] | None = None
+
+    @property
+    def value(self) -> int:
+        """The checkpoint with the smallest value is evicted first."""
+        return self.last_access + min(self.num_uses, MAX_COUNTED_USES) * self.num_spared
 
 
 @dataclass(slots=True)
@@ -70,9 +94,9 @@ class StateStats:
     num_replayed_tokens: int = 0
 
 
-def by_use(checkpoint: Checkpoint, num_slots: int) -> Key:
-    """Checkpoints under holds last, else least recently used first."""
-    return (float(checkpoint.num_holds > 0), float(checkpoint.last_access))
+def by_value(checkpoint: Checkpoint, num_slots: int) -> Key:
+    """The order of eviction: checkpoints under holds last, else the least valuable first."""
+    return (float(checkpoint.num_holds > 0), float(checkpoint.value))
 
 
 class StatePool:
@@ -81,6 +105,7 @@ class StatePool:
     Attributes:
         stats: counters.
         on_drop: called with each checkpoint that leaves the tree, which must be unlinked from its node.
+        count_spared: the number of tokens between the checkpoint above a checkpoint and itself.
     """
 
     def __init__(self, num_slots: int) -> None:
@@ -94,13 +119,14 @@ class StatePool:
         self.num_slots = num_slots
         self.stats = StateStats()
         self.on_drop: Callable[[Checkpoint], None] = lambda checkpoint: None
+        self.count_spared: Callable[[Checkpoint], int] = lambda checkpoint: checkpoint.offset
         self._free = list(range(num_slots))[::-1]
         self._owners = bytearray(num_slots)
         self._checkpoints: dict[int, Checkpoint] = {}
         self._locks = Counter[int]()
         self._num_dropped = 0
-        self._queue: EvictionQueue[Checkpoint] = EvictionQueue(by_use)
-        self._clock = 0
+        self._queue: EvictionQueue[Checkpoint] = EvictionQueue(by_value)
+        self._clock = 1
 
     @property
     def num_free(self) -> int:
@@ -142,7 +168,7 @@ class StatePool:
     def allocate(self) -> int | None:
         """Make a slot private: a free one, else that of the least valuable unlocked checkpoint.
 
-        Demoted checkpoints are evicted first, then the least recently used, those under holds last.
+        Demoted checkpoints are evicted first, then those of the smallest value, those under holds last.
 
         Returns:
             The slot; None if all are private or locked.
@@ -180,10 +206,9 @@ class StatePool:
         self._owners[slot] = SlotOwner.TREE
         checkpoint = self._checkpoints[slot] = Checkpoint(slot, node, offset)
         self.stats.num_kept += 1
-        self.touch(checkpoint)
         if len(self._queue) > 2 * self.num_slots + 64:
             self._queue.drop_detached()
-        self._queue.push(checkpoint)
+        self.touch(checkpoint)
         return checkpoint
 
     def drop(self, checkpoint: Checkpoint) -> None:
@@ -199,8 +224,10 @@ class StatePool:
 
     def touch(self, checkpoint: Checkpoint) -> None:
         """Mark a checkpoint as used."""
-        self._clock += 1
         checkpoint.last_access = self._clock
+        checkpoint.num_uses += 1
+        checkpoint.num_spared = self.count_spared(checkpoint)
+        self._queue.push(checkpoint)
 
     def demote(self, checkpoint: Checkpoint) -> None:
         """Let a checkpoint be evicted before all others, unless a hold keeps it."""
@@ -209,9 +236,9 @@ class StatePool:
             self._queue.push(checkpoint)
 
     def hold(self, checkpoint: Checkpoint) -> None:
-        """Add a hold."""
+        """Add a hold. A demoted checkpoint is no longer demoted."""
         checkpoint.num_holds += 1
-        self.touch(checkpoint)
+        checkpoint.last_access = checkpoint.last_access or self._clock
 
     def release(self, checkpoint: Checkpoint) -> None:
         """Remove a hold; the checkpoint may have left the tree since."""
@@ -244,15 +271,23 @@ class StatePool:
         locked: list[Checkpoint] = []
         victim = None
         while (checkpoint := self._queue.pop()) is not None:
-            if checkpoint.slot not in self._locks:
-                victim = checkpoint
-                break
-            locked.append(checkpoint)
+            if checkpoint.slot in self._locks:
+                locked.append(checkpoint)
+                continue
+            num_spared = self.count_spared(checkpoint)
+            if num_spared > checkpoint.num_spared and checkpoint.last_access:  # the one above it was evicted
+                checkpoint.num_spared = num_spared
+                self._queue.push(checkpoint)
+                continue
+            victim = checkpoint
+            break
         for checkpoint in locked:
             self._queue.push(checkpoint)
         if victim is None:
             return False
         self.stats.num_evicted += 1
+        if victim.last_access:
+            self._clock = max(self._clock, victim.value)
         self._detach(victim)
         return True
 

@@ -179,13 +179,25 @@ def test_demoted_nodes_demote_their_checkpoints_but_not_those_that_siblings_need
     assert accesses[1:] == [0, 0]
 
 
-def test_an_evicted_checkpoint_leaves_its_pages(tree: RadixTree) -> None:
+def test_eviction_of_checkpoints_thins_out_a_path_and_leaves_its_pages(tree: RadixTree) -> None:
     tokens = list(range(8))
     node = store(tree, tokens, 0)
     for position in range(1, 9):
         keep(tree, node, position)
-    assert found(tree, tokens[:1]) is not None  # the tree marks nodes; the cache marks the checkpoint
-    for position in range(2, 9):
-        assert tree.states.pool.allocate() is not None
-        assert tree.peek_state(pack(tokens), 64)[2] == list(range(position, 9))
+    for expected in ([2, 4, 6, 8], [4, 8], [8], []):
+        for _ in range(max(1, len(expected) - (expected == [8]))):
+            assert tree.states.pool.allocate() is not None
+        tree.check()
+        assert tree.peek_state(pack(tokens), 64)[2] == expected
     assert tree.num_pages == 2
+
+
+def test_a_checkpoint_spares_the_tokens_behind_the_one_above_it(tree: RadixTree) -> None:
+    node = store(tree, list(range(16)), 0)
+    other = store(tree, [*range(6), 50, 50], 10)
+    slots = [keep(tree, other, 5), keep(tree, node, 11), keep(tree, node, 9), keep(tree, node, 16)]
+    pool = tree.states.pool
+    checkpoints = [pool.checkpoint(slot) for slot in slots]
+    assert [each.num_spared for each in checkpoints] == [5, 6, 4, 5]
+    pool.touch(checkpoints[1])
+    assert checkpoints[1].num_spared == 2

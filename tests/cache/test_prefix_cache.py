@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -64,26 +65,24 @@ STATE_SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("shape", STATE_SHAPES, ids=str)
-def test_random_operations_restore_the_states_of_a_dictionary(shape: tuple[int, int, int, int, int]) -> None:
-    num_pages, page_size, num_tokens, num_states, num_operations = shape
-    simulation = StateSimulation(
-        1, num_pages=num_pages, page_size=page_size, num_tokens=num_tokens, sharing=True, num_states=num_states
-    )
-    simulation.run(num_operations)
-    assert simulation.num_restored > 100
-    assert simulation.num_restored_in_pages > 100 or page_size == 1
-    assert simulation.num_replayed > 100
-    assert simulation.num_held_states > 20
-    assert simulation.num_kept > 50
-    assert simulation.num_kept_early > 0
-    assert simulation.num_doubles > 0
-    assert simulation.num_evicted_states > 20
-    assert simulation.num_lost_states > 4
-    stats = simulation.pool.stats
-    assert stats.num_hits == simulation.num_restored
-    assert stats.num_evicted == simulation.num_evicted_states
-    assert stats.num_kept == simulation.num_kept
+def test_random_operations_restore_the_states_of_a_dictionary() -> None:
+    counts = Counter[str]()
+    for num_pages, page_size, num_tokens, num_states, num_operations in STATE_SHAPES:
+        simulation = StateSimulation(
+            1, num_pages=num_pages, page_size=page_size, num_tokens=num_tokens, sharing=True, num_states=num_states
+        )
+        simulation.run(num_operations)
+        stats = simulation.pool.stats
+        assert stats.num_hits == simulation.num_restored > 100
+        assert stats.num_evicted == simulation.num_evicted_states > 10
+        assert stats.num_kept == simulation.num_kept > 50
+        counts.update({name: count for name, count in vars(simulation).items() if isinstance(count, int)})
+    assert counts["num_restored_in_pages"] > 500
+    assert counts["num_replayed"] > 1000
+    assert counts["num_held_states"] > 100
+    assert counts["num_kept_early"] > 20
+    assert counts["num_doubles"] > 3
+    assert counts["num_lost_states"] > 20
 
 
 def test_without_sharing_no_state_is_kept() -> None:

@@ -9,11 +9,11 @@ from collections.abc import Callable
 import pytest
 
 from rtlang.cache.node import RadixNode
-from rtlang.cache.states import Checkpoint, SlotOwner, StatePool
+from rtlang.cache.states import MAX_COUNTED_USES, Checkpoint, SlotOwner, StatePool
 
 
 def make_pool(num_slots: int, num_kept: int) -> tuple[StatePool, list[Checkpoint]]:
-    """A pool whose first slots are checkpoints, the oldest first."""
+    """A pool whose first slots are checkpoints, each of one token more than the one before."""
     pool = StatePool(num_slots)
     node = RadixNode(array("q", range(1000)), [0], None)
     return pool, [pool.keep(allocated(pool), node, offset) for offset in range(1, num_kept + 1)]
@@ -36,30 +36,60 @@ def test_slots_are_handed_out_once_and_none_is_left_when_all_are_private() -> No
     assert allocated(pool) == slots[1]
 
 
-def test_the_least_recently_used_checkpoint_makes_room() -> None:
-    pool, (first, second, third) = make_pool(3, 3)
-    pool.touch(first)
-    assert allocated(pool) == second.slot
-    assert not second.is_attached
-    assert allocated(pool) == third.slot
+def test_the_checkpoint_that_spares_fewest_tokens_makes_room() -> None:
+    pool, (one, two, three) = make_pool(3, 3)
+    assert allocated(pool) == one.slot
+    assert not one.is_attached
+    assert allocated(pool) == two.slot
+    assert three.is_attached
     assert (pool.num_private, pool.num_kept, pool.stats.num_evicted, pool.stats.num_dropped) == (2, 1, 2, 0)
 
 
+def test_uses_count_up_to_a_limit() -> None:
+    pool, (one, two, three) = make_pool(3, 3)
+    for _ in range(3):
+        pool.touch(one)
+    assert allocated(pool) == two.slot
+    assert allocated(pool) == three.slot
+    for _ in range(100):
+        pool.touch(one)
+    assert one.value - one.last_access == MAX_COUNTED_USES
+
+
+def test_a_checkpoint_that_is_not_used_is_evicted_in_the_end() -> None:
+    pool, (_, big) = make_pool(2, 2)
+    pool.count_spared = lambda checkpoint: 20 if checkpoint is big else 1
+    pool.touch(big)
+    for round_number in range(100):
+        pool.keep(allocated(pool), big.node, 10 + round_number)
+        if not big.is_attached:
+            break
+    assert 30 < round_number < 50, "as the clock rises by 1 an eviction"
+
+
+def test_a_checkpoint_below_an_evicted_one_spares_more() -> None:
+    pool, (first, second, third) = make_pool(3, 3)
+    pool.demote(first)
+    assert allocated(pool) == first.slot
+    pool.count_spared = lambda checkpoint: 5 if checkpoint is second else checkpoint.offset
+    assert allocated(pool) == third.slot
+    assert second.num_spared == 5
+
+
 def test_demoted_checkpoints_are_evicted_first_and_held_ones_last() -> None:
-    pool, (held, old, new, demoted) = make_pool(4, 4)
+    pool, (held, small, large, demoted) = make_pool(4, 4)
     pool.hold(held)
     pool.demote(demoted)
     pool.demote(held)  # a program will continue it
-    assert [allocated(pool) for _ in range(4)] == [demoted.slot, old.slot, new.slot, held.slot]
+    assert [allocated(pool) for _ in range(4)] == [demoted.slot, small.slot, large.slot, held.slot]
     pool.release(held)
     pool.check()
 
 
-def test_a_checkpoint_without_its_last_hold_is_evicted_by_its_use_again() -> None:
-    pool, (first, second) = make_pool(2, 2)
+def test_a_checkpoint_without_its_last_hold_is_evicted_by_its_value_again() -> None:
+    pool, (first, _) = make_pool(2, 2)
     pool.hold(first)
     pool.hold(first)
-    pool.touch(second)
     pool.release(first)
     pool.check()
     pool.release(first)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any
 
 from rtlang.cache.node import RadixNode
@@ -32,6 +32,9 @@ def follow(state: int, token: int) -> int:
 def state_of(tokens: Sequence[int]) -> int:
     """The state after these tokens."""
     return reduce(follow, tokens, 0)
+
+
+state_of_prefix = lru_cache(1000)(state_of)
 
 
 def scope_of(keys: Sequence[int], start: int = 0) -> tuple[list[int], CacheScope]:
@@ -127,12 +130,12 @@ class StateSimulation(CacheSimulation):
         self.states: dict[Prefix, int] = {}
         self.uncommitted: set[Prefix] = set()  # states in pending pages only
         self.used_at: dict[Prefix, int] = {}
+        self.uses: dict[Prefix, int] = {}
         self.rows: list[Row] = []
         self.ending: list[int] = []  # slots of requests that ended in the step being built
         self.unlocked_after: list[int] = []
         self.num_restored = self.num_restored_in_pages = self.num_replayed = self.num_held_states = 0
         self.num_kept = self.num_kept_early = self.num_doubles = self.num_evicted_states = self.num_lost_states = 0
-        self._clock = 0
 
     def run(self, num_operations: int) -> None:
         for _ in range(num_operations):
@@ -267,7 +270,8 @@ class StateSimulation(CacheSimulation):
             held = () if checkpoint is None else self._tokens_of(checkpoint)
             assert deepest[: len(held)] == held
             assert len(held) >= max(at_page_ends, default=0), "a hold keeps a checkpoint above the deepest"
-            self._use(held)
+            if checkpoint is not None and self.pool._clock == checkpoint.last_access:
+                self.used_at[held] = checkpoint.last_access  # it is no longer demoted
             self.num_held_states += checkpoint is not None
 
     def verify(self) -> None:
@@ -279,14 +283,14 @@ class StateSimulation(CacheSimulation):
         for prefix, slot in self.states.items():
             assert self._tokens_of(checkpoints[slot]) == prefix, "a checkpoint is at other tokens"
             if prefix not in self.uncommitted:
-                assert self.state_memory[slot] == state_of(prefix), "a checkpoint holds another state"
+                assert self.state_memory[slot] == state_of_prefix(prefix), "a checkpoint holds another state"
         private = [request.slot for request in self._stateful()]
         private += [slot for request in self._stateful() for _, slot in request.marks] + self.ending
         assert len(private) == len(set(private)) == self.pool.num_private
         assert all(self._slot_owner(slot) is SlotOwner.PRIVATE for slot in private)
-        plain = [p for p, slot in self.states.items() if checkpoints[slot].last_access]
-        by_cache = sorted(plain, key=lambda prefix: checkpoints[self.states[prefix]].last_access)
-        assert by_cache == sorted(plain, key=self.used_at.__getitem__), "checkpoints were used in another order"
+        for prefix, slot in self.states.items():
+            assert checkpoints[slot].num_uses == self.uses[prefix], "a use of a checkpoint was not noted"
+            assert checkpoints[slot].last_access in (0, self.used_at[prefix])
 
     def _stateful(self) -> list[StatefulRequest]:
         return [request for request in self.requests if isinstance(request, StatefulRequest)]
@@ -338,19 +342,25 @@ class StateSimulation(CacheSimulation):
         num_free = self.pool.num_free
         assert self.pool.num_available == num_free + len(open_to_eviction)
 
-        def value(prefix: Prefix) -> tuple[bool, bool, int]:
+        def rank(prefix: Prefix) -> tuple[bool, bool, int]:
+            """The order of eviction, where nobody evicted the checkpoints above after the last use."""
             checkpoint = self.pool.checkpoint(self.states[prefix])
-            return checkpoint.last_access > 0, checkpoint.num_holds > 0, self.used_at[prefix]
+            num_spared = max(checkpoint.num_spared, self._count_spared(prefix))
+            value = checkpoint.last_access + min(8, self.uses[prefix]) * num_spared
+            return checkpoint.last_access > 0, checkpoint.num_holds > 0, value
 
-        victims = sorted(open_to_eviction, key=value)
-        demoted = [prefix for prefix in victims if not value(prefix)[0]]
+        victims = {prefix: rank(prefix) for prefix in open_to_eviction}
         slot = self.pool.allocate()
         if not num_free:
             if slot is None:
                 assert not victims, "a checkpoint could have been evicted"
                 return None
             victim = next(prefix for prefix, kept in self.states.items() if kept == slot)
-            assert victim in demoted or (not demoted and victim == victims[0]), "another checkpoint was to be evicted"
+            best = min(victims.values())
+            assert victims[victim] == best or not (victims[victim][0] or best[0]), (
+                "another checkpoint was to be evicted"
+            )
+            assert self.pool._clock >= victims[victim][2] or not best[0]
             self._forget_state(victim)
             self.num_evicted_states += 1
         assert slot is not None
@@ -388,6 +398,7 @@ class StateSimulation(CacheSimulation):
         self.num_doubles += is_double
         if is_kept:
             self._forget_state(prefix)
+            self.uses[prefix] = 0
             self.states[prefix] = slot
             if not self._is_covered(prefix):
                 self.uncommitted.add(prefix)
@@ -478,8 +489,11 @@ class StateSimulation(CacheSimulation):
         self.unlocked_after, self.ending = [], []
 
     def _use(self, prefix: Prefix) -> None:
-        self._clock += 1
-        self.used_at[prefix] = self._clock
+        self.used_at[prefix] = self.pool._clock
+        self.uses[prefix] += 1
+
+    def _count_spared(self, prefix: Prefix) -> int:
+        return len(prefix) - self._num_spared(list(prefix[:-1]))
 
     def _is_covered(self, prefix: Prefix) -> bool:
         """Whether a written page has the last token of a prefix, behind the pages before it."""
