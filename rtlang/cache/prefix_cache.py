@@ -46,6 +46,8 @@ class PrefixMatch:
         state_slot: the slot of the deepest checkpoint; None if there is none. `StatePool.lock` it before any page or slot is allocated,
             which may evict it, and unlock it after the step that reads it.
         num_state_tokens: number of tokens that it is the state after; 0 if state_slot is None.
+        num_stored_tokens: number of tokens that are stored, those in the page that continues the whole ones included, with states or not.
+            Another sequence branches off here, or the limit or the sequence ends.
     """
 
     num_tokens: int
@@ -55,6 +57,7 @@ class PrefixMatch:
     num_tail_tokens: int
     state_slot: int | None = None
     num_state_tokens: int = 0
+    num_stored_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +213,9 @@ class PrefixCache:
         node, tail_page_id, num_tail_tokens = self._tree.find(scope.pack(token_ids), limit * TOKEN_BYTES)
         page_ids = self._tree.page_ids(node)
         num_tokens = len(page_ids) * self.page_size
-        self.stats.num_hit_tokens += num_tokens + num_tail_tokens
-        return PrefixMatch(num_tokens, page_ids, node, tail_page_id, num_tail_tokens)
+        num_stored = num_tokens + num_tail_tokens
+        self.stats.num_hit_tokens += num_stored
+        return PrefixMatch(num_tokens, page_ids, node, tail_page_id, num_tail_tokens, num_stored_tokens=num_stored)
 
     def peek(self, token_ids: Sequence[int], scope: CacheScope = PUBLIC) -> int:
         """Number of tokens that `match` would find without a limit, including the tail; with states those up to the deepest checkpoint.
@@ -492,14 +496,14 @@ class PrefixCache:
 
     def _match_state(self, data: bytes, limit: int) -> PrefixMatch:
         states = self._tree.states
-        node, found = self._tree.find_state(data, limit * TOKEN_BYTES)
+        node, found, num_common = self._tree.find_state(data, limit * TOKEN_BYTES)
         page_ids = self._tree.page_ids(node)
         num_tokens = len(page_ids) * self.page_size
         stats = states.pool.stats
         if found is None:
             stats.num_misses += num_tokens > 0
             stats.num_replayed_tokens += num_tokens
-            return PrefixMatch(num_tokens, page_ids, node, None, 0)
+            return PrefixMatch(num_tokens, page_ids, node, None, 0, num_stored_tokens=num_tokens + num_common)
         states.pool.touch(found)
         position = states.position(found)
         stats.num_hits += 1
@@ -507,7 +511,8 @@ class PrefixCache:
         self.stats.num_hit_tokens += position
         num_tail = max(0, position - num_tokens)
         tail_page_id = found.node.page_ids[0] if num_tail else None
-        return PrefixMatch(num_tokens, page_ids, node, tail_page_id, num_tail, found.slot, position)
+        num_stored = num_tokens + num_common
+        return PrefixMatch(num_tokens, page_ids, node, tail_page_id, num_tail, found.slot, position, num_stored)
 
     def _peek_state(self, data: bytes) -> tuple[int, int, tuple[int, ...]]:
         """The tokens in whole pages, the position of the deepest checkpoint, and those of all checkpoints."""

@@ -96,21 +96,22 @@ class RadixTree:
         tail[0].last_access = self._clock
         return node, *tail[1:]
 
-    def find_state(self, data: bytes, limit: int) -> tuple[RadixNode, Checkpoint | None]:
+    def find_state(self, data: bytes, limit: int) -> tuple[RadixNode, Checkpoint | None, int]:
         """Like `find`, for a sequence that can go on from a checkpoint only.
 
         Returns:
-            The node at which the match of whole pages ends, and the deepest checkpoint of the sequence, on the path to this node or in the
-            first page of a node below it.
+            The node at which the match of whole pages ends, the deepest checkpoint of the sequence, on the path to this node or in the
+            first page of a node below it, and the number of tokens that a page below the node has in common with the sequence.
         """
         node, position, child, num_pages = self._follow(self.root, data, 0, limit)
         found = self.states.deepest(node, child, num_pages, self._next_page(data, position, limit))
+        tail = self._tail(node, data, position, limit, child, num_pages)
         if child is not None:
             node = self.split(child, num_pages)
         self._mark_used(node)
         if found is not None:
             found.node.last_access = self._clock
-        return node, found
+        return node, found, 0 if tail is None else tail[2]
 
     def peek_state(self, data: bytes, limit: int) -> tuple[int, Checkpoint | None, list[int]]:
         """The tokens in whole pages and the checkpoint that `find_state` would find, and the positions of all checkpoints there."""

@@ -47,7 +47,7 @@ def found(tree: RadixTree, token_ids: list[int]) -> tuple[int, int] | None:
     """The slot and position of the deepest checkpoint; `peek_state` must see the same."""
     data = pack(token_ids)
     _, seen, _ = tree.peek_state(data, len(data))
-    _, checkpoint = tree.find_state(data, len(data))
+    _, checkpoint, _ = tree.find_state(data, len(data))
     tree.check()
     assert seen is checkpoint
     return None if checkpoint is None else (checkpoint.slot, tree.states.position(checkpoint))
@@ -81,7 +81,7 @@ def test_the_limit_counts_for_checkpoints(tree: RadixTree) -> None:
     node = store(tree, tokens, 0)
     first, second = keep(tree, node, 3), keep(tree, node, 6)
     for limit, expected in ((8, second), (6, second), (5, first), (3, first), (2, None)):
-        _, checkpoint = tree.find_state(pack(tokens), limit * TOKEN_BYTES)
+        _, checkpoint, _ = tree.find_state(pack(tokens), limit * TOKEN_BYTES)
         assert (None if checkpoint is None else checkpoint.slot) == expected
 
 

@@ -309,6 +309,17 @@ def test_a_prefix_of_100_tokens_is_shared_by_hundreds_of_requests_through_one_st
     assert states.num_kept == 1
 
 
+def test_a_junction_found_late_inside_a_page_hits_from_the_third_visit_on() -> None:
+    cache, _ = stateful()
+    prefix = list(range(10))
+    compute(cache, [*prefix, 50, 51, 52], 13)
+    found = cache.match([*prefix, 60, 61, 62], 12)
+    assert (found.num_tokens, found.num_state_tokens, found.num_stored_tokens) == (8, 0, 10)
+    compute(cache, [*prefix, 60, 61, 62], found.num_stored_tokens)
+    assert cache.match([*prefix, 70], 10).num_state_tokens == 10
+    assert cache.match([*prefix, 50, 51, 52, 53], 13).num_state_tokens == 13
+
+
 def test_states_of_requests_that_were_cut_off_are_freed() -> None:
     cache, states = stateful()
     tokens = list(range(8))

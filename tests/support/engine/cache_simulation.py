@@ -323,6 +323,7 @@ class CacheSimulation:
         assert match.page_ids == expected
         assert match.num_tokens == len(expected) * self.page_size
         assert match.num_tail_tokens == num_tail_tokens
+        assert match.num_stored_tokens == match.num_tokens + num_tail_tokens
         assert (match.tail_page_id is None) == (num_tail_tokens == 0)
         for index, page_id in enumerate(match.page_ids):
             end = (index + 1) * self.page_size

@@ -310,7 +310,7 @@ class StateSimulation(CacheSimulation):
         return next(usable, 0)
 
     def _match(self, tokens: list[int], limit: int) -> PrefixMatch:
-        pages, _ = self._expected(tokens, limit)
+        pages, num_common = self._expected(tokens, limit)
         num_state_tokens = self._num_spared(tokens[:limit])
         prefix = tuple(tokens[:num_state_tokens])
         before = self.cache.stats.num_hit_tokens
@@ -318,6 +318,7 @@ class StateSimulation(CacheSimulation):
         assert match.page_ids == pages
         assert match.num_tokens == len(pages) * self.page_size
         assert match.num_state_tokens == num_state_tokens
+        assert match.num_stored_tokens == match.num_tokens + num_common
         assert match.state_slot == self.states.get(prefix)
         assert match.num_tail_tokens == max(0, num_state_tokens - match.num_tokens)
         assert (match.tail_page_id is None) == (match.num_tail_tokens == 0)
