@@ -12,23 +12,19 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
-import torch
-
 from rtlang.bench.checkpoint import write_config
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import Row, Step
-from rtlang.model.batch import Batch
 from rtlang.model.decoders import transformers_decoder
 from rtlang.model.host_runner import HostRunner
-from rtlang.model.layers.attention import StepAttention
 from rtlang.model.loader import model_directory
 
 SHAPE: dict[str, Any] = {
@@ -63,9 +59,8 @@ def runner_of(directory: Path, num_pages: int, *, is_latent: bool, num_threads: 
         if not is_latent:
             stack.enter_context(patch.object(transformers_decoder, "absorb_projections", lambda model: 0))
         runner.load()
-    generator = torch.Generator().manual_seed(0)
     for pool in (*runner.kv.k, *(() if is_latent else runner.kv.v)):
-        pool.normal_(generator=generator)
+        pool.normal_()
     return runner
 
 
@@ -83,18 +78,13 @@ def step_of(num_rows: int, num_new: int, context: int) -> Step:
 def best_seconds(runners: Sequence[HostRunner], step: Step, repeats: int) -> list[float]:
     """Least processor time of a step on each runner, in turns."""
 
-    def call(runner: HostRunner) -> Callable[[], object]:
-        batch = Batch.from_step(step, PAGE_SIZE)
-        return lambda: runner.decoder.forward(StepAttention(batch, runner.kv))
-
-    calls, best = [call(runner) for runner in runners], [float("inf")] * len(runners)
-    with torch.inference_mode():
-        for number in range(repeats + 1):  # the first one compiles
-            for index, each in enumerate(calls):
-                start = time.process_time()
-                each()
-                spent = time.process_time() - start
-                best[index] = min(best[index], spent) if number else best[index]
+    best = [float("inf")] * len(runners)
+    for number in range(repeats + 1):  # the first one compiles
+        for index, runner in enumerate(runners):
+            start = time.process_time()
+            runner.launch(step)
+            spent = time.process_time() - start
+            best[index] = min(best[index], spent) if number else best[index]
     return best
 
 

@@ -40,7 +40,7 @@ def sdpa(case: AttentionCase, measure: Measure) -> dict[str, float]:
         q = case.q.view(rows, 1, *case.q.shape[1:]).transpose(1, 2)
         return scaled_dot_product_attention(q, k.transpose(1, 2), v.transpose(1, 2), enable_gqa=True)
 
-    def gathered(pool: Tensor) -> Tensor:
+    def gathered(pool: tuple[Tensor, Tensor]) -> Tensor:
         return contiguous(pool[0][slots], pool[1][slots])
 
     def laid_out() -> float:
@@ -59,7 +59,7 @@ def flex(case: AttentionCase, measure: Measure, tolerance: float) -> dict[str, f
         slots = _slots(case)
         q = case.q[:, :, None]  # [rows, num_q_heads, 1, head_dim]
 
-        def laid_out(pool: Tensor) -> Callable[[], Tensor]:
+        def laid_out(pool: tuple[Tensor, Tensor]) -> Callable[[], Tensor]:
             k, v = (part[slots].transpose(1, 2).contiguous() for part in pool)
             return lambda: attend(q, k, v, enable_gqa=True)
 
@@ -128,7 +128,7 @@ def flashinfer(case: AttentionCase, measure: Measure, tolerance: float) -> dict[
     heads = (args["num_q_heads"], args["num_kv_heads"], args["head_dim"], page_size)
     want = _ours(case)
 
-    def paged(pool: Tensor) -> tuple[Tensor, Tensor]:
+    def paged(pool: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         k, v = (part.view(-1, page_size, *part.shape[1:]) for part in pool)
         return k, v
 

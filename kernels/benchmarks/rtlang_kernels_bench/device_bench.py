@@ -46,14 +46,16 @@ def attention_error(case: AttentionCase, plan: AttentionPlan) -> float:
 
 
 def attention_floor_us(case: AttentionCase, ceilings: Ceilings) -> float:
-    """Least time to read each key once, or to multiply it with every query that sees it."""
+    """Least time to read each key and value once, or to multiply them with every query that sees them."""
     num_tokens, num_q_heads, head_dim = case.q.shape
+    k_pool, v_pool = case.pools[0]
+    is_latent, v_head_dim = k_pool.data_ptr() == v_pool.data_ptr(), v_pool.shape[2]
     num_kv_heads, item, new = case.plan_args["num_kv_heads"], case.q.element_size(), case.shape.new_tokens
     seen = new * (int(case.shape.row_lengths.sum()) - case.shape.nodes[-1] * (new - 1) / 2)  # keys over all tokens
-    num_bytes = (
-        case.shape.unique_tokens * 2 * num_kv_heads * head_dim * item + 2 * num_tokens * num_q_heads * head_dim * item
-    )
-    floor: float = 1e6 * max(num_bytes / ceilings.bytes_per_s, 4 * num_q_heads * head_dim * seen / ceilings.flops_per_s)
+    sizes = head_dim + v_head_dim
+    num_bytes = case.shape.unique_tokens * num_kv_heads * (head_dim if is_latent else sizes) * item
+    num_bytes += num_tokens * num_q_heads * sizes * item
+    floor: float = 1e6 * max(num_bytes / ceilings.bytes_per_s, 2 * num_q_heads * sizes * seen / ceilings.flops_per_s)
     return floor
 
 
@@ -74,14 +76,15 @@ def attention_lines(
     device: torch.device,
     ceilings: Ceilings,
     measure: Measure,
+    rank: int | None = None,
 ) -> Iterator[Line]:
-    """Check and time attention over some shapes.
+    """Check and time attention over some shapes. `rank`: of latent attention.
 
     Raises:
         ArithmeticError: a result is wrong; it was not timed.
     """
     for shape in shapes:
-        case = attention_case(shape, heads, dtype, device, ceilings.l2_bytes)
+        case = attention_case(shape, heads, dtype, device, ceilings.l2_bytes, rank)
         plan = case.plan()
         error = attention_error(case, plan)
         label = attention_label(shape, heads, dtype)
@@ -93,9 +96,9 @@ def attention_lines(
             peers["unshared"] = measure(case.calls(case.unshared()))[0]
         if shape.new_tokens == 1 and shape.shortest is None and shape.nodes[-1] * sum(shape.tokens) <= 1 << 20:
             peers |= baselines.sdpa(case, measure)
-        if shape == FLEX_SHAPE and dtype == torch.bfloat16:
+        if rank is None and shape == FLEX_SHAPE and dtype == torch.bfloat16:
             peers |= baselines.flex(case, measure, TOLERANCE[dtype])
-        if shape.new_tokens == 1 and shape.shortest is None and dtype != torch.float32:
+        if rank is None and shape.new_tokens == 1 and shape.shortest is None and dtype != torch.float32:
             peers |= baselines.flashinfer(case, measure, TOLERANCE[dtype])
         group = "extend" if shape.new_tokens > 1 else "trees" if len(shape.nodes) > 1 else "decode"
         floor = attention_floor_us(case, ceilings)

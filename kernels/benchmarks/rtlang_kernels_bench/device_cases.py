@@ -108,16 +108,21 @@ FLEX_SHAPE = TreeShape(
 )  # the target shape; compiling FlexAttention for every shape would take most of a run
 SHAPES = {"decode": DECODE, "trees": TREES, "extend": EXTEND}
 HEADS: tuple[Heads, ...] = ((32, 8, 128), (14, 2, 64), (32, 32, 128))
+LATENT: tuple[tuple[Heads, int], ...] = (((16, 1, 576), 512), ((128, 1, 576), 512))
+"""Latent attention: heads over a shared line, and the elements of the line that are its value."""
 SAMPLING = [(rows, vocab) for rows in (1, 32, 128) for vocab in (32000, 131072, 151936)]
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionCase:
-    """Tensors of one step; `pools` are copies of K and V [2, num_slots, num_kv_heads, head_dim] that calls use in turn."""
+    """Tensors of one step; `pools` are copies of K and V, each [num_slots, num_kv_heads, size], that calls use in turn.
+
+    In latent attention, V is a view of K.
+    """
 
     shape: TreeShape
     q: Tensor
-    pools: list[Tensor]
+    pools: list[tuple[Tensor, Tensor]]
     plan_args: dict[str, Any]
 
     def plan(self) -> AttentionPlan:
@@ -148,9 +153,14 @@ def num_sets(num_bytes: int, l2_bytes: int) -> int:
 
 
 def attention_case(
-    shape: TreeShape, heads: Heads, dtype: torch.dtype, device: torch.device, l2_bytes: int
+    shape: TreeShape,
+    heads: Heads,
+    dtype: torch.dtype,
+    device: torch.device,
+    l2_bytes: int,
+    rank: int | None = None,
 ) -> AttentionCase:
-    """Random tensors of a shape; every node has consecutive pages of its own."""
+    """Random tensors of a shape; every node has consecutive pages of its own. `rank`: of latent attention."""
     num_q_heads, num_kv_heads, head_dim = heads
     rows = shape.nodes[-1]
     length = sum(shape.tokens)
@@ -179,9 +189,10 @@ def attention_case(
         "device": device,
     }
     generator = torch.Generator(device).manual_seed(0)
-    shape_of_pool = (2, used * PAGE_SIZE, num_kv_heads, head_dim)
+    shape_of_pool = (2 if rank is None else 1, used * PAGE_SIZE, num_kv_heads, head_dim)
     copies = num_sets(math.prod(shape_of_pool) * dtype.itemsize, l2_bytes)
-    pools = [torch.randn(shape_of_pool, generator=generator, device=device, dtype=dtype) for _ in range(copies)]
+    made = [torch.randn(shape_of_pool, generator=generator, device=device, dtype=dtype) for _ in range(copies)]
+    pools = [(pool[0], pool[1] if rank is None else pool[0, ..., :rank]) for pool in made]
     q = torch.randn((rows * new, num_q_heads, head_dim), generator=generator, device=device, dtype=dtype)
     return AttentionCase(shape, q, pools, plan_args)
 

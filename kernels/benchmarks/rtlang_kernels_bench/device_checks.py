@@ -42,7 +42,10 @@ EXTEND = Rows(288, 48, (40, 200, 1, 90), (40, 150, 1, 7))
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """One attention configuration: query heads, KV heads and head size; `v_dim` if values have another size."""
+    """One attention configuration: query heads, KV heads and head size; `v_dim` if values have another size.
+
+    With `is_latent`, values are the first `v_dim` elements of the keys.
+    """
 
     dtype: torch.dtype
     heads: tuple[int, int, int]
@@ -50,11 +53,13 @@ class Attention:
     has_sinks: bool = False
     is_float8: bool = False
     v_dim: int | None = None
+    is_latent: bool = False
 
     def __str__(self) -> str:
         q, kv, dim = self.heads
         values = f"/{self.v_dim}" if self.v_dim is not None else ""
         extra = "".join(f" {name}" for name in self.options) + " sinks" * self.has_sinks + " kv8" * self.is_float8
+        extra += " latent" * self.is_latent
         return f"{str(self.dtype)[6:]} {q}/{kv}x{dim}{values}{extra}"
 
 
@@ -71,6 +76,10 @@ ATTENTION = (
     Attention(torch.bfloat16, (8, 2, 256), {"sliding_window": 300, "soft_cap": 30.0}),
     Attention(torch.bfloat16, (4, 4, 192), v_dim=128),
     Attention(torch.bfloat16, (8, 1, 512)),
+    Attention(torch.bfloat16, (16, 1, 576), v_dim=512, is_latent=True),
+    Attention(torch.bfloat16, (128, 1, 576), is_float8=True, v_dim=512, is_latent=True),
+    Attention(torch.float16, (40, 1, 288), v_dim=256, is_latent=True),
+    Attention(torch.float32, (16, 1, 288), v_dim=256, is_latent=True),
 )
 
 
@@ -149,6 +158,8 @@ def attention(case: Attention, rows: Rows, device: torch.device) -> float:
     for each in wide:
         each[~named] = torch.nan
     pool = [each.to(torch.float8_e4m3fn if case.is_float8 else case.dtype) for each in wide]
+    if case.is_latent:
+        pool[1] = pool[0][..., :v_dim]
     exact = [each.float() if case.is_float8 else each for each in pool]
     sinks = made(num_q).to(case.dtype) if case.has_sinks else None
     plan = ops.plan_attention(**plan_args)

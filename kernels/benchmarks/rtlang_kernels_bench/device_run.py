@@ -136,10 +136,10 @@ def tasks(
     """
     few = slice(None, 3) if is_quick else slice(None)
 
-    def attention(dtype: torch.dtype, heads: Heads, name: str) -> Iterator[Task]:
+    def attention(dtype: torch.dtype, heads: Heads, name: str, rank: int | None = None) -> Iterator[Task]:
         if only in (None, "attention", name):
             for shape in device_cases.SHAPES[name][few]:
-                lines = partial(device_bench.attention_lines, [shape], heads, dtype, device, ceilings, measure)
+                lines = partial(device_bench.attention_lines, [shape], heads, dtype, device, ceilings, measure, rank)
                 yield Task(f"{name} {device_cases.attention_label(shape, heads, dtype)}", lines)
 
     yield from attention(torch.bfloat16, device_cases.HEADS[0], "decode")
@@ -164,6 +164,9 @@ def tasks(
         for name in device_recurrence.timed()[few]:
             lines = partial(device_recurrence.recurrence_lines, name, device, ceilings, measure)
             yield Task(f"recurrence {name}", lines)
+    for heads, rank in device_cases.LATENT[: 1 if is_quick else None]:
+        for name in ("decode", "trees"):
+            yield from attention(torch.bfloat16, heads, name, rank)
     yield from attention(torch.float32, device_cases.HEADS[0], "trees")
     for heads in () if is_quick else device_cases.HEADS[1:]:
         for name in device_cases.SHAPES:

@@ -51,6 +51,17 @@ def test_lines_are_checked_measured_and_summarised(monkeypatch: pytest.MonkeyPat
     assert all("floor" in table.format_line(line) for line in lines)
 
 
+def test_lines_of_latent_attention_read_each_line_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_cases, "CALLS_PER_GRAPH", 1)
+    heads, shape = (4, 1, 24), TreeShape((1, 2), (32, 8))
+    (line,) = device_bench.attention_lines([shape], heads, torch.bfloat16, DEVICE, CEILINGS, pretended, 16)
+    assert line.error < 4e-3
+    assert set(line.peers) == {"unshared", "SDPA", "gather+SDPA"}
+    case = device_cases.attention_case(shape, heads, torch.bfloat16, DEVICE, 1, 16)
+    num_bytes = (32 + 2 * 8) * 24 * 2 + 2 * 4 * (24 + 16) * 2
+    assert device_bench.attention_floor_us(case, CEILINGS) == pytest.approx(num_bytes / 1e12 * 1e6)
+
+
 def test_the_floor_is_the_larger_of_bytes_and_operations() -> None:
     case = device_cases.attention_case(TreeShape((1, 4), (32, 8)), HEADS, torch.float32, DEVICE, 1)
     num_bytes = (32 + 4 * 8) * 2 * 2 * 16 * 4 + 2 * 4 * 4 * 16 * 4

@@ -28,6 +28,7 @@ def triton(monkeypatch: pytest.MonkeyPatch) -> None:
         Attention(torch.float16, (2, 1, 16), {"soft_cap": 20.0, "chunk_size": 32}),
         Attention(torch.float32, (2, 2, 32), is_float8=True),
         Attention(torch.float32, (2, 2, 48), v_dim=32),
+        Attention(torch.float16, (3, 1, 24), is_float8=True, v_dim=16, is_latent=True),
     ],
     ids=str,
 )

@@ -24,9 +24,11 @@ def test_a_single_group_can_be_selected(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("RTLANG_KERNELS", "triton")
     monkeypatch.setitem(device_cases.SHAPES, "trees", [device_cases.tree("1,2_16,4")])
     monkeypatch.setattr(device_cases, "HEADS", ((4, 2, 16),))
+    monkeypatch.setattr(device_cases, "LATENT", (((4, 1, 24), 16),))
     tasks = list(device_run.tasks("trees", True, DEVICE, CEILINGS, pretended))
-    assert [task.name.split()[1] for task in tasks] == ["bfloat16", "float32", "float16"]
-    (line,) = tasks[1].lines()
+    assert [task.name.split()[1] for task in tasks] == ["bfloat16", "bfloat16", "float32", "float16"]
+    (latent,), (line,) = (list(tasks[index].lines()) for index in (1, 2))
+    assert latent.label == "bfloat16 4/1x24 1,2_16,4"
     assert line.label == "float32 4/2x16 1,2_16,4"
     assert line.error < 1e-5
 
@@ -39,6 +41,7 @@ def test_the_most_important_lines_come_first() -> None:
     assert decode + trees + sampling == list(range(len(decode) + len(trees) + len(sampling)))
     assert len(sampling) == 9 * 6
     kinds = {tuple(name.split()[:3]) for name in names if not name.startswith("sampling")}
+    assert {("decode", "bfloat16", "128/1x576"), ("trees", "bfloat16", "16/1x576")} <= kinds
     for heads in ("32/8x128", "14/2x64", "32/32x128"):
         assert {(kind, "bfloat16", heads) for kind in ("decode", "trees", "extend")} <= kinds
     assert len(names) == len(set(names))

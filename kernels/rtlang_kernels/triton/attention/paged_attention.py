@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from triton.runtime.errors import OutOfResources
 
 from rtlang_kernels.contract.attention_plan import AttentionPlan
 from rtlang_kernels.contract.kv_lines import has_adjacent_heads
@@ -27,6 +28,7 @@ from rtlang_kernels.planning.tile_sizes import (
     split_dim,
 )
 from rtlang_kernels.planning.work_items import schedule
+from rtlang_kernels.reference import attention as reference
 from rtlang_kernels.triton.attention.merge_kernel import merge_parts, merge_two
 from rtlang_kernels.triton.attention.rectangle_kernel import rect_attn
 from rtlang_kernels.triton.primitives.jit import check_device, is_interpreting
@@ -125,9 +127,36 @@ def paged_attention(
     out: Tensor,
     lse: Tensor,
 ) -> None:
-    """See `ops.paged_attention_with_lse`; writes `out` and `lse`."""
+    """See `ops.paged_attention_with_lse`; writes `out` and `lse`.
+
+    Tiles of heads above 256 in float32 need up to 140 KB of shared memory, which many processors lack. There the reference computes them:
+    the self-check of a decoder, which is in float32, needs that for models that are served in bfloat16.
+    """
     if plan.num_tokens == 0:
         return
+    arguments = q, k_pool, v_pool, plan, scale, sliding_window, chunk_size, soft_cap, sinks, out, lse
+    try:
+        _launch(*arguments)
+    except OutOfResources:
+        if q.dtype != torch.float32:
+            raise
+        reference.paged_attention(*arguments)
+
+
+def _launch(
+    q: Tensor,
+    k_pool: Tensor,
+    v_pool: Tensor,
+    plan: AttentionPlan,
+    scale: float,
+    sliding_window: int | None,
+    chunk_size: int | None,
+    soft_cap: float | None,
+    sinks: Tensor | None,
+    out: Tensor,
+    lse: Tensor,
+) -> None:
+    """Launch the kernels of one call."""
     head_dim, v_head_dim, num_kv_heads = plan.head_dim, v_pool.shape[2], plan.num_kv_heads
     if q.stride()[1:] != (head_dim, 1):
         q = q.contiguous()

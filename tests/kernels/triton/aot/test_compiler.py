@@ -33,6 +33,7 @@ ONLY = {
         "rect_attn bf16 D128 G4 16: 16x64",
         "rect_attn bf16 D256 G4 64",
         "rect_attn bf16 kv8 D128 G4 64",
+        "rect_attn bf16 D576/512 G16 16",
         "rect_attn fp32 D128 G4 16",
         "merge_parts bf16 D128 16 at a time sinks",
         "merge_two",

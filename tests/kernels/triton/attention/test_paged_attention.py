@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from triton.runtime.errors import OutOfResources
 
 from rtlang_kernels import ops
 from rtlang_kernels.planning.work_items import PARTIAL, schedule
@@ -164,6 +165,22 @@ def test_values_that_are_parts_of_the_keys(
     tree = random_tree(np.random.default_rng(rank), num_rows=3, longest=50, page_size=16, extend=rank < 500)
     split()
     check(latent_step(tree, group=group, rank=rank, rope_dim=rope_dim, dtype=dtype))
+
+
+def test_float32_tiles_that_do_not_fit_a_processor_are_left_to_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full:
+        def __getitem__(self, grid: object) -> Callable[..., None]:
+            def launch(*_: object, **__: object) -> None:
+                raise OutOfResources(145_408, 101_376, "shared memory")
+
+            return launch
+
+    monkeypatch.setattr(paged_attention, "rect_attn", Full())
+    tree = random_tree(np.random.default_rng(4), num_rows=3, longest=40, page_size=16, extend=True)
+    check(latent_step(tree, group=3, rank=32, rope_dim=16))
+    step = on_device(latent_step(tree, group=3, rank=32, rope_dim=16, dtype=torch.bfloat16))
+    with pytest.raises(OutOfResources):
+        ops.paged_attention(step.q, step.k_pool, step.v_pool, planned(step), scale=0.2)
 
 
 def test_single_rows_and_single_tokens() -> None:
