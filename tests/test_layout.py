@@ -72,6 +72,14 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/grammars/formats/test_parsing.py",
         "arguments are read as parts of calls, in every format",
     ),
+    "benchmarks/rtlang_bench/decoders/shapes.py": (
+        "tests/benchmarks/decoders/test_main.py",
+        "shapes are compared with their twin there",
+    ),
+    "benchmarks/rtlang_bench/decoders/step_costs.py": (
+        "tests/benchmarks/decoders/test_main.py",
+        "the command measures steps there",
+    ),
     "rtlang/model/decoders/native/layer_loading.py": (
         "tests/model/decoders/test_native_decoder.py",
         "whole models are loaded there",

@@ -120,6 +120,7 @@ LEVELS: dict[str, list[str]] = {
     ],
     "rtlang.model.loading": [
         "checkpoint_files gguf_tokenizer layer_table",
+        "native_families",
         "gguf",
         "model_names published",
         "stored_tensors",

@@ -58,6 +58,8 @@ class Backend:
     rope_append: Callable[..., None]
     add_rms_norm: Callable[[Tensor, Tensor | None, Tensor, float], Tensor]
     silu_and_mul: Callable[[Tensor], Tensor]
+    gelu_and_mul: Callable[[Tensor], Tensor]
+    scaled_add: Callable[[Tensor, Tensor, float], None]
     sample: Callable[[Tensor, SamplerSettings], tuple[Tensor, Tensor]]
     logprobs: Callable[[Tensor, Tensor, int], tuple[Tensor, Tensor, Tensor]]
     apply_token_mask: Callable[[Tensor, NDArray[np.int32], NDArray[np.int32]], None]
@@ -91,6 +93,8 @@ REFERENCE = Backend(
     reference_layers.rope_append,
     reference_layers.add_rms_norm,
     reference_layers.silu_and_mul,
+    reference_layers.gelu_and_mul,
+    reference_layers.scaled_add,
     reference_sampling.sample,
     reference_sampling.logprobs,
     reference_sampling.apply_token_mask,
@@ -126,6 +130,8 @@ def cpu_backend() -> Backend:
         layer_ops.rope_append,
         layer_ops.add_rms_norm,
         layer_ops.silu_and_mul,
+        layer_ops.gelu_and_mul,
+        layer_ops.scaled_add,
         sampling.sample,
         sampling.logprobs,
         reference_sampling.apply_token_mask,
@@ -163,6 +169,8 @@ def triton_backend() -> Backend:
         layer_ops.rope_append,
         layer_ops.add_rms_norm,
         layer_ops.silu_and_mul,
+        layer_ops.gelu_and_mul,
+        layer_ops.scaled_add,
         sampler.sample,
         logits.logprobs,
         logits.apply_token_mask,

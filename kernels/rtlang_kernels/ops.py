@@ -261,7 +261,7 @@ def add_rms_norm(x: Tensor, residual: Tensor | None, weight: Tensor, eps: float)
     Args:
         x: [num_tokens, hidden_size], contiguous.
         residual: as x; becomes residual + x, rounded to its dtype, and that sum is normalized. None normalizes x itself.
-        weight: [hidden_size], dtype of x.
+        weight: [hidden_size], dtype of x or float32.
     """
     return backend_for(x.device, x.dtype).add_rms_norm(x, residual, weight, eps)
 
@@ -269,6 +269,24 @@ def add_rms_norm(x: Tensor, residual: Tensor | None, weight: Tensor, eps: float)
 def silu_and_mul(gate_up: Tensor) -> Tensor:
     """silu(gate) * up of a fused projection [num_tokens, 2 * size], gate first: [num_tokens, size]."""
     return backend_for(gate_up.device, gate_up.dtype).silu_and_mul(gate_up)
+
+
+def gelu_and_mul(gate_up: Tensor) -> Tensor:
+    """gelu(gate) * up, as `silu_and_mul`, with the tanh form of the activation.
+
+    Source: Hendrycks & Gimpel 2016 (GELU).
+    """
+    return backend_for(gate_up.device, gate_up.dtype).gelu_and_mul(gate_up)
+
+
+def scaled_add(x: Tensor, residual: Tensor, factor: float) -> None:
+    """Add x * factor, rounded to its dtype, to the residual in place.
+
+    Args:
+        x: [num_tokens, hidden_size]; may be written.
+        residual: as x.
+    """
+    backend_for(x.device, x.dtype).scaled_add(x, residual, factor)
 
 
 def causal_conv(

@@ -75,7 +75,7 @@ def write_config(directory: Path, tokenizer_directory: Path, model_type: str, sh
         bos_token_id=_special_id(directory, "bos_token"),
         eos_token_id=_special_id(directory, "eos_token"),
     )
-    config.architectures = [f"{type(config).__name__.removesuffix('Config')}ForCausalLM"]
+    config.architectures = [transformers.AutoModelForCausalLM._model_mapping[type(config)].__name__]
     config.save_pretrained(directory)
     return config
 

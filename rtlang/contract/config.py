@@ -54,7 +54,7 @@ class RuntimeConfig:
     )
     decoder: str = _setting(
         "auto",
-        "implementation of the model: auto, native (Llama family) or transformers (the model code in transformers)",
+        "implementation of the model: auto, native (Llama, Gemma 3, Phi-4, ...) or transformers (the model code in transformers)",
     )
     weights: str = _setting("safetensors", "safetensors, or dummy for seeded random weights that need only the config")
     weights_seed: int = _setting(0, "seed of dummy weights")

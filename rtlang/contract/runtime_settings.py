@@ -33,7 +33,7 @@ class RuntimeSettings(TypedDict, total=False):
     and slower); on a GPU they are always floats
     """
     decoder: Literal["auto", "native", "transformers"]
-    """implementation of the model: auto, native (Llama family) or transformers (the model code in transformers)"""
+    """implementation of the model: auto, native (Llama, Gemma 3, Phi-4, ...) or transformers (the model code in transformers)"""
     weights: Literal["safetensors", "dummy"]
     """safetensors, or dummy for seeded random weights that need only the config"""
     weights_seed: int

@@ -175,10 +175,13 @@ def _is_native(config: RuntimeConfig, model_config: ModelConfig) -> bool:
 
 def _native_obstacle(config: RuntimeConfig, model_config: ModelConfig) -> str | None:
     """Why the native decoder cannot compute the model with these settings, or None."""
-    if model_config.native is None:
+    native = model_config.native
+    if native is None:
         return model_config.native_obstacle
-    if model_config.native.has_experts and (config.device != "cpu" or config.tensor_parallel > 1):
+    if native.has_experts and (config.device != "cpu" or config.tensor_parallel > 1):
         return "its experts are for one process on a CPU"
+    if config.tensor_parallel > 1 and not native.is_divisible:
+        return "ranks cannot divide a norm of all heads together"
     return None
 
 
@@ -187,7 +190,8 @@ def _refuse_unsupported(config: RuntimeConfig, directory: Path, model_config: Mo
     obstacle = quantization_obstacle(model_config.quantization)
     if obstacle is not None:
         raise ModelLoadError(str(directory), obstacle)
-    if not _is_native(config, model_config):
+    native = model_config.native
+    if not _is_native(config, model_config) or (native is not None and native.depends_on_length):
         longest = config.max_model_len or model_config.max_position_embeddings
         refuse_known(read_config(directory), str(directory), longest)
 

@@ -139,6 +139,44 @@ def test_add_rms_norm(name: str, dtype: torch.dtype, size: int) -> None:
         assert relative_error(got, want) < TOLERANCE[dtype]
 
 
+@pytest.mark.parametrize(("name", "dtype", "size"), crossed(BACKENDS, DTYPES, [128, 72]), ids=str)
+def test_the_weight_of_a_norm_may_be_float32(name: str, dtype: torch.dtype, size: int) -> None:
+    x = normal(3, size, dtype=dtype, seed=0)
+    weight = 1.0 + normal(size, dtype=torch.float32, seed=2) * 1e-4  # rounds to ones in bfloat16
+    with use_backend(name):
+        out = ops.add_rms_norm(x.float().to(dtype), None, weight, 1e-5)
+    total = x.double()
+    want = total / torch.sqrt((total * total).mean(-1, keepdim=True) + 1e-5) * weight.double()
+    assert out.dtype == dtype
+    if dtype is torch.bfloat16:
+        assert torch.equal(out, want.to(dtype)) or (out != want.to(dtype)).float().mean() < 0.02  # ties of roundings
+    else:
+        assert relative_error(out, want) < TOLERANCE[dtype]
+
+
+@pytest.mark.parametrize(("name", "dtype", "factor"), crossed(BACKENDS, DTYPES, [1.0, 0.22]), ids=str)
+def test_scaled_add(name: str, dtype: torch.dtype, factor: float) -> None:
+    x, residual = normal(3, 72, dtype=dtype, seed=0), normal(3, 72, dtype=dtype, seed=1)
+    want = (residual.float() + (x.float() * factor).to(dtype).float()).to(dtype)
+    with use_backend(name):
+        ops.scaled_add(x, residual, factor)
+    torch.testing.assert_close(
+        residual, want, rtol=1e-6 if dtype is torch.float32 else 0, atol=1e-6 if dtype is torch.float32 else 0
+    )
+
+
+@pytest.mark.parametrize(("name", "dtype", "size"), crossed(BACKENDS, DTYPES, [128, 20]), ids=str)
+def test_gelu_and_mul(name: str, dtype: torch.dtype, size: int) -> None:
+    gate_up = normal(3, 2 * size, dtype=dtype, seed=0) * 2
+    gate_up[0, 0], gate_up[0, 1] = -200.0, 200.0
+    with use_backend(name):
+        out = ops.gelu_and_mul(gate_up)
+    gate, up = gate_up.double().chunk(2, dim=-1)
+    want = torch.nn.functional.gelu(gate, approximate="tanh") * up
+    assert out.isfinite().all()
+    assert relative_error(out, want) < TOLERANCE[dtype]
+
+
 @pytest.mark.parametrize(("name", "dtype", "size"), crossed(BACKENDS, DTYPES, [128, 20]), ids=str)
 def test_silu_and_mul(name: str, dtype: torch.dtype, size: int) -> None:
     gate_up = normal(3, 2 * size, dtype=dtype, seed=0) * 8

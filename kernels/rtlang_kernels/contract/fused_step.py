@@ -20,7 +20,16 @@ BLOCK = 32  # number of outputs of a linear layer that are computed together
 
 @dataclass(frozen=True, slots=True)
 class FusedShape:
-    """Sizes of a Llama-family model with identical layers. `dtype` is the type of weights and activations, `eps` is for the RMS norms."""
+    """Sizes of a model with layers of equal sizes, and what they compute alike.
+
+    Attributes:
+        dtype: of weights and activations.
+        eps: of the RMS norms.
+        rotary_dim: leading elements of a head that are rotated; None for all.
+        is_gelu: whether gates pass the tanh form of gelu, not silu.
+        residual_factor: of results that are added to the residual, see `ops.scaled_add`.
+        soft_cap: of the scores; None for none.
+    """
 
     dtype: torch.dtype
     hidden_size: int
@@ -29,6 +38,10 @@ class FusedShape:
     num_kv_heads: int
     head_dim: int
     eps: float
+    rotary_dim: int | None = None
+    is_gelu: bool = False
+    residual_factor: float = 1.0
+    soft_cap: float | None = None
 
     @property
     def q_size(self) -> int:
@@ -41,10 +54,20 @@ class FusedShape:
         return (self.num_q_heads + 2 * self.num_kv_heads) * self.head_dim
 
     @property
+    def kv_size(self) -> int:
+        """Number of key elements of a token."""
+        return self.num_kv_heads * self.head_dim
+
+    @property
+    def rotary_size(self) -> int:
+        """Number of elements of a head that are rotated."""
+        return self.head_dim if self.rotary_dim is None else self.rotary_dim
+
+    @property
     def is_supported(self) -> bool:
         """Whether the sizes allow a fused step: even numbers of inputs, even head sizes."""
         are_even = all(size % 2 == 0 for size in (self.hidden_size, self.q_size, self.intermediate_size))
-        have_heads = self.head_dim % 2 == 0 and self.num_q_heads % self.num_kv_heads == 0
+        have_heads = self.head_dim % 2 == 0 and self.num_q_heads % self.num_kv_heads == 0 and self.rotary_size % 2 == 0
         return are_even and have_heads and self.dtype in (torch.float32, torch.bfloat16)
 
     def num_bytes(self, num_layers: int, vocab_size: int) -> int:
@@ -89,18 +112,25 @@ class LinearLayer(Protocol):
 class FusedLayer:
     """Weights of one layer, in the dtype of the shape; q, k, v share one linear layer, and so do gate and up.
 
-    `gate_up` applies the gate, or has twice as many results, gates first, and leaves that to the step. Norm weights are [hidden_size],
-    except `q_norm` and `k_norm`: [head_dim] or None.
+    `gate_up` applies the gate (silu), or has twice as many results, gates first, and leaves that to the step. Norm weights are
+    [hidden_size] of the shape's dtype, or all of them float32; without one, states are used as they are. `q_norm` and `k_norm` are
+    [head_dim], for each head, or [q_size] and [kv_size], for all heads together, or None.
+
+    Attributes:
+        input_norm, post_norm: before attention and before the feed-forward part.
+        output_norm, down_norm: of their results, before these are added to the residual.
     """
 
-    input_norm: Tensor
+    input_norm: Tensor | None
     qkv: LinearLayer
     q_norm: Tensor | None
     k_norm: Tensor | None
     output: LinearLayer
-    post_norm: Tensor
+    post_norm: Tensor | None
     gate_up: LinearLayer
     down: LinearLayer
+    output_norm: Tensor | None = None
+    down_norm: Tensor | None = None
 
 
 class FusedStep(Protocol):
@@ -118,8 +148,7 @@ class FusedStep(Protocol):
         residual: Tensor,
         positions: Tensor,
         slot_mapping: Tensor,
-        cos: Tensor,
-        sin: Tensor,
+        rotations: Sequence[tuple[Tensor, Tensor]],
         k_pools: tuple[Tensor, ...],
         v_pools: tuple[Tensor, ...],
         plan: AttentionPlan,
@@ -131,7 +160,7 @@ class FusedStep(Protocol):
         Args (tensors contiguous):
             residual: [T, hidden_size], the embeddings of 1 to `max_tokens` tokens; written.
             positions, slot_mapping: int64 [T].
-            cos, sin: float32 [any, head_dim // 2].
+            rotations: cosines and sines of each layer, float32 [any, rotary_size // 2] each; not copied if the object is the one before.
             k_pools, v_pools: one per layer, [num_slots, num_kv_heads, head_dim].
             plan: the plan of this step, from the same backend.
             scale: factor of the scores.  windows: sliding window of each layer, None for none.

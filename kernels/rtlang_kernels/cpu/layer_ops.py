@@ -207,48 +207,91 @@ def line_block(size: int) -> int:
 
 
 @cache
-def norm_kernel(is_bf16: int, block: int) -> Callable[..., None]:
-    """Compile the RMS norm for one element type and `line_block`. Its x, residual (0 for none), weight and out are addresses."""
+def norm_kernel(is_bf16: int, block: int, has_float_weight: int = 0) -> Callable[..., None]:
+    """Compile the RMS norm for one element type, `line_block` and type of weights (the same, or float32).
+
+    Args of the kernel:
+        x, out: addresses of tokens `stride` bytes apart, which may be the same.  residual: address of contiguous tokens, or 0 for none.
+        weight: address of a line.
+    """
     digest = source_digest()
-    step = block * (2 if is_bf16 else 4)
+    item = 2 if is_bf16 else 4
+    step = block * item
+    weight_step = block * 4 if has_float_weight else step
 
     @kernel()
-    def norm(x: Any, residual: Any, weight: Any, out: Any, num_tokens: Any, size: Any, eps: Any) -> None:
+    def norm(x: Any, residual: Any, weight: Any, out: Any, num_tokens: Any, size: Any, stride: Any, eps: Any) -> None:
         if digest < 0:  # never true; ties the disk cache to the sources
             return
         num_blocks = size // block
         for token in range(num_tokens):
-            skip = token * num_blocks * step
+            skip = token * stride
             source = x + skip
             total = ZERO
             if residual != 0:
-                source = residual + skip
+                source = residual + token * num_blocks * step
                 for i in range(num_blocks):
                     vector.add_into(source + i * step, x + skip + i * step, is_bf16, block)
             for i in range(num_blocks):
                 total += vector.square_sum(source + i * step, is_bf16, block)
             factor = ONE / np.sqrt(total / np.float32(size) + eps)
             for i in range(num_blocks):
-                vector.weighted(source + i * step, weight + i * step, factor, out + skip + i * step, is_bf16, block)
+                target = out + skip + i * step
+                place = weight + i * weight_step
+                vector.weighted(source + i * step, place, factor, target, is_bf16, block, has_float_weight)
 
     return norm
+
+
+def has_float_weight(weight: Tensor, dtype: torch.dtype) -> bool:
+    """Whether a norm of elements of `dtype` has a variant for weights of float32."""
+    return dtype == torch.bfloat16 and weight.dtype == torch.float32
 
 
 def add_rms_norm(x: Tensor, residual: Tensor | None, weight: Tensor, eps: float) -> Tensor:
     """See `ops.add_rms_norm`."""
     if residual is not None and not (residual.is_contiguous() and residual.dtype == x.dtype):
         return reference.add_rms_norm(x, residual, weight, eps)
-    x, weight = x.contiguous(), weight.to(x.dtype).contiguous()
+    is_float = has_float_weight(weight, x.dtype)
+    x, weight = x.contiguous(), (weight if is_float else weight.to(x.dtype)).contiguous()
     out = torch.empty_like(x)
     num_tokens, size = x.shape
-    run = norm_kernel(int(x.dtype == torch.bfloat16), line_block(size))
-    address = 0 if residual is None else residual.data_ptr()
-    run(x.data_ptr(), address, weight.data_ptr(), out.data_ptr(), num_tokens, size, np.float32(eps))
+    run = norm_kernel(int(x.dtype == torch.bfloat16), line_block(size), int(is_float))
+    address, stride = 0 if residual is None else residual.data_ptr(), size * x.element_size()
+    run(x.data_ptr(), address, weight.data_ptr(), out.data_ptr(), num_tokens, size, stride, np.float32(eps))
     return out
 
 
 @cache
-def gate_kernel(is_bf16: int, block: int) -> Callable[..., None]:
+def scaled_add_kernel(is_bf16: int, block: int) -> Callable[..., None]:
+    """Compile the scaled sum for one element type and `line_block`. Its x and residual are addresses; x is written."""
+    digest = source_digest()
+    step = block * (2 if is_bf16 else 4)
+
+    @kernel()
+    def scaled_add(x: Any, residual: Any, num_tokens: Any, size: Any, factor: Any) -> None:
+        if digest < 0:  # never true; ties the disk cache to the sources
+            return
+        for i in range(num_tokens * (size // block)):
+            if factor != ONE:
+                vector.scaled(x + i * step, factor, is_bf16, block)
+            vector.add_into(residual + i * step, x + i * step, is_bf16, block)
+
+    return scaled_add
+
+
+def scaled_add(x: Tensor, residual: Tensor, factor: float) -> None:
+    """See `ops.scaled_add`."""
+    if not (x.is_contiguous() and residual.is_contiguous() and residual.dtype == x.dtype):
+        reference.scaled_add(x, residual, factor)
+        return
+    num_tokens, size = x.shape
+    run = scaled_add_kernel(int(x.dtype == torch.bfloat16), line_block(size))
+    run(x.data_ptr(), residual.data_ptr(), num_tokens, size, np.float32(factor))
+
+
+@cache
+def gate_kernel(is_bf16: int, block: int, is_gelu: int = 0) -> Callable[..., None]:
     """Compile the gated activation for one element type and `line_block` of half a row. Its source and out are addresses."""
     digest = source_digest()
     step = block * (2 if is_bf16 else 4)
@@ -262,16 +305,26 @@ def gate_kernel(is_bf16: int, block: int) -> Callable[..., None]:
             line = source + 2 * token * num_blocks * step
             target = out + token * num_blocks * step
             for i in range(num_blocks):
-                vector.gated(line + i * step, line + (num_blocks + i) * step, target + i * step, is_bf16, block)
+                up = line + (num_blocks + i) * step
+                vector.gated(line + i * step, up, target + i * step, is_bf16, block, is_gelu)
 
     return gate
 
 
 def silu_and_mul(gate_up: Tensor) -> Tensor:
     """See `ops.silu_and_mul`."""
+    return _gated(gate_up, is_gelu=False)
+
+
+def gelu_and_mul(gate_up: Tensor) -> Tensor:
+    """See `ops.gelu_and_mul`."""
+    return _gated(gate_up, is_gelu=True)
+
+
+def _gated(gate_up: Tensor, *, is_gelu: bool) -> Tensor:
     gate_up = gate_up.contiguous()
     num_tokens, size = gate_up.shape[0], gate_up.shape[1] // 2
     out = torch.empty((num_tokens, size), dtype=gate_up.dtype)
-    run = gate_kernel(int(gate_up.dtype == torch.bfloat16), line_block(size))
+    run = gate_kernel(int(gate_up.dtype == torch.bfloat16), line_block(size), int(is_gelu))
     run(gate_up.data_ptr(), out.data_ptr(), num_tokens, size)
     return out

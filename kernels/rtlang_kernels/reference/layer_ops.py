@@ -57,3 +57,14 @@ def silu_and_mul(gate_up: Tensor) -> Tensor:
     """See `ops.silu_and_mul`."""
     gate, up = gate_up.float().chunk(2, dim=-1)
     return (torch.nn.functional.silu(gate) * up).to(gate_up.dtype)
+
+
+def gelu_and_mul(gate_up: Tensor) -> Tensor:
+    """See `ops.gelu_and_mul`."""
+    gate, up = gate_up.float().chunk(2, dim=-1)
+    return (torch.nn.functional.gelu(gate, approximate="tanh") * up).to(gate_up.dtype)
+
+
+def scaled_add(x: Tensor, residual: Tensor, factor: float) -> None:
+    """See `ops.scaled_add`."""
+    residual.add_(x.mul_(factor))

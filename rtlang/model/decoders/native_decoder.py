@@ -1,33 +1,35 @@
-"""The native decoder for Llama, Mistral, Mixtral, Qwen2 and Qwen3, dense and with experts, with as few operators per layer as possible.
+"""The native decoder for Llama, Gemma, Phi, Granite, OLMo and other families, with as few operators per layer as possible.
 
-A layer is eight calls on a CPU: norm, one linear for q, k and v, rotation fused with the KV write, attention, output linear that adds to
-the residual, norm, one linear for gate and up that ends in their product, down linear that adds to the residual. On a device the norms
-add, and the product is a call. The Python cost of each call dominates small models, so everything that does not change between steps is
-prepared at load time; on a CPU, all layers of a step of up to a thousand tokens are one call,
-unless a layer has experts. After the last layer only the rows that need
-logits are kept. Does not use `transformers`.
+What a layer computes is data: `loading.layer_table`. A layer of a Llama is eight calls on a CPU: norm, one linear for q, k and v, rotation
+fused with the KV write, attention, output linear that adds to the residual, norm, one linear for gate and up that ends in their product,
+down linear that adds to the residual. On a device the norms add, and the product is a call. The Python cost of each call dominates small
+models, so everything that does not change between steps is prepared at load time; on a CPU, all layers of a step of up to a thousand
+tokens are one call, unless a layer has experts. After the last layer only the rows that need logits are kept. Does not use `transformers`.
 
-Sources: Touvron et al. 2023 (Llama), Jiang et al. 2023 (Mistral), Qwen2 and Qwen3 technical reports, Su et al. 2021 (rotary
-embedding).
+Sources: Touvron et al. 2023 (Llama), Jiang et al. 2023 (Mistral), technical reports of Qwen2, Qwen3, Gemma 2, Gemma 3, Phi-4, Granite 3 and
+OLMo 3.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from rtlang.model.decoders.native.layer_loading import LayerLoader, matrix
+from rtlang.model.decoders.native.layer_loading import LayerLoader, matrix, norm_weight
 from rtlang.model.decoders.native.layers import Layer, LayerStep, normed
 from rtlang.model.decoders.native.rotations import Rotations
+from rtlang.model.decoders.native.separate_tensors import SeparateTensors
 from rtlang.model.layers.attention import HeadGeometry, StepAttention, Window
 from rtlang.model.layers.linear import Linear, own_memory, tune_linears
 from rtlang.model.layers.states import StateShape
 from rtlang.model.layers.weight_source import WeightSource
+from rtlang.model.loading.layer_table import Activation
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.weight_parts import PartSource, part_of
@@ -72,7 +74,7 @@ class Decoder(Protocol):
 
 
 class NativeDecoder:
-    """A Llama-family model. Construct with `NativeDecoder.load`."""
+    """A model whose layers `config.native` describes. Construct with `NativeDecoder.load`."""
 
     def __init__(
         self,
@@ -85,9 +87,11 @@ class NativeDecoder:
         assert config.native is not None
         self.config, self.native, self.dtype = config, config.native, dtype
         self._embed, self._norm, self._head = embed, norm, head
+        # as the models of transformers, which round it
+        self._embedding_multiplier = float(torch.tensor(config.native.embedding_multiplier).to(dtype))
         self._layers: list[Layer] = []
         self._fused: FusedStep | None = None
-        ropes = (layer.attention.rope for layer in config.native.layers)
+        ropes = [layer.attention.rope for layer in config.native.layers]
         self._rotations = Rotations(ropes, config.head_dim, norm.device)
         self._geometry = HeadGeometry(config.num_q_heads, config.num_kv_heads, config.head_dim, config.head_dim)
         self.geometries = (self._geometry,) * config.num_layers
@@ -112,10 +116,12 @@ class NativeDecoder:
             ModelLoadError: a tensor is missing or has the wrong shape.
             ConfigError: the model cannot be divided among the ranks.
         """
+        assert config.native is not None
+        if config.native.has_joined_tensors:
+            source = SeparateTensors(source, config)
         if group is not None:
             source, config = PartSource(source, config, group), part_of(config, group.size)
-        assert config.native is not None
-        norm = own_memory(source.tensor("model.norm.weight", (config.hidden_size,)))
+        norm = norm_weight(config, source, "model.norm", config.hidden_size)
         # packed before the next weight is read, when their file's memory goes
         embedding, head_weight = _ends(config, source)
         make = partial(Linear.of_parts, dtype=dtype, device=norm.device, has_float_inputs=has_float_inputs)
@@ -134,7 +140,7 @@ class NativeDecoder:
         heads = () if head is None else (head,)
         tune_linears((*(linear for layer in decoder._layers for linear in layer.linears), *heads))
         make_fused, shape = None if group is not None else backend.fused_step, _shape(config, dtype)
-        if make_fused is not None and shape.is_supported and decoder._layers and not config.native.has_experts:
+        if make_fused is not None and shape is not None and shape.is_supported and decoder._layers:
             decoder._fused = make_fused(shape, [layer.fused() for layer in decoder._layers], norm)
         return decoder
 
@@ -147,10 +153,12 @@ class NativeDecoder:
         rotations = self._rotations.up_to(int(batch.seq_lens.max()))
         plan = attention.plan(self._geometry)
         residual = self._embed(attention.input_ids)  # [T, hidden_size]
+        if self._embedding_multiplier != 1.0:
+            residual.mul_(self._embedding_multiplier)
         if self._fused is not None and plan.backend == "cpu" and self._fused.is_worthwhile(num_tokens):
-            first = self.native.layers[0].attention
-            places = batch.positions, batch.slot_mapping, *rotations[first.rope], kv.k, kv.v
-            states = self._fused.forward(residual, *places, plan, first.scale, self.native.sliding_windows)
+            places = batch.positions, batch.slot_mapping, rotations, kv.k, kv.v
+            scale = self.native.layers[0].attention.scale
+            states = self._fused.forward(residual, *places, plan, scale, self.native.sliding_windows)
             return states if is_plain else states.index_select(0, batch.logit_indices)
         step = LayerStep(attention, plan, rotations, residual, self.native.rms_norm_eps)
         x: Tensor | None = None  # not yet added to the residual
@@ -163,7 +171,15 @@ class NativeDecoder:
 
     def project(self, states: Tensor) -> Tensor:
         """See `Decoder`; logits of no tokens on ranks other than the first, which sample nothing."""
-        return states[:, :0] if self._head is None else self._head(states)
+        if self._head is None:
+            return states[:, :0]
+        logits, native = self._head(states), self.native
+        if native.logits_divisor != 1.0:
+            logits.div_(native.logits_divisor)
+        if native.logits_soft_cap is not None:
+            for row in logits:  # one at a time: the last bits of torch's tanh depend on the place in a tensor
+                row.div_(native.logits_soft_cap).tanh_().mul_(native.logits_soft_cap)
+        return logits
 
     def reserve(self, longest: int) -> None:
         """See `Decoder`: the rotation tables."""
@@ -183,7 +199,7 @@ class NativeDecoder:
 def native_bytes(config: ModelConfig, dtype: torch.dtype) -> int:
     """Bytes of a native decoder's weights; a tied embedding is one copy with the head."""
     assert config.native is not None
-    num_ends, hidden, shape = 1 if config.tie_word_embeddings else 2, config.hidden_size, _shape(config, dtype)
+    num_ends, hidden, shape = 1 if config.tie_word_embeddings else 2, config.hidden_size, _sizes(config, dtype)
     count = num_ends * config.vocab_size * hidden
     for layer in config.native.layers:
         count += hidden * (shape.qkv_size + shape.q_size) + layer.feed_forward.num_weights(hidden)
@@ -207,8 +223,37 @@ def _ends(config: ModelConfig, source: WeightSource) -> tuple[Tensor | LowBitWei
     return tensors[0], tensors[-1]
 
 
-def _shape(config: ModelConfig, dtype: torch.dtype) -> FusedShape:
+def _sizes(config: ModelConfig, dtype: torch.dtype) -> FusedShape:
     native = config.native
     assert native is not None
     heads = config.num_q_heads, config.num_kv_heads, config.head_dim
     return FusedShape(dtype, config.hidden_size, native.intermediate_size, *heads, native.rms_norm_eps)
+
+
+def _shape(config: ModelConfig, dtype: torch.dtype) -> FusedShape | None:
+    """What all layers have in common, for a fused step; None if they differ in more than it can compute."""
+    assert config.native is not None
+    layers = config.native.layers
+    if config.native.has_experts:
+        return None
+    rotated = {layer.attention.rope.rotary_dim for layer in layers if layer.attention.rope is not None}
+    kinds = {
+        (
+            layer.attention.scale,
+            layer.attention.soft_cap,
+            layer.residual_multiplier,
+            getattr(layer.feed_forward, "activation", None),
+            layer.feed_forward.intermediate_size,
+        )
+        for layer in layers
+    }
+    if len(kinds) > 1 or len(rotated) > 1:
+        return None
+    _, soft_cap, multiplier, activation, _ = kinds.pop()
+    return replace(
+        _sizes(config, dtype),
+        rotary_dim=rotated.pop() if rotated else None,
+        is_gelu=activation is Activation.GELU,
+        residual_factor=multiplier,
+        soft_cap=soft_cap,
+    )

@@ -7,11 +7,21 @@ entries of this table; the decoder has no code for a family.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 
 @dataclass(frozen=True, slots=True)
 class RopeConfig:
-    """Rotary embedding of a layer. `kind` is default, linear or llama3; the other fields apply to the latter two."""
+    """Rotary embedding of a layer.
+
+    Attributes:
+        kind: default, linear, llama3, yarn or longrope (up to its original length).
+        factor, low_freq_factor, high_freq_factor, original_max_position_embeddings: of linear, llama3 and yarn.
+        rotary_dim: leading elements of a head that are rotated; None for all.
+        attention_factor: of cosines and sines.
+        beta_fast, beta_slow, truncates: of yarn.
+        short_factors: of longrope, one for each rotated pair.
+    """
 
     theta: float = 10000.0
     kind: str = "default"
@@ -19,6 +29,27 @@ class RopeConfig:
     low_freq_factor: float = 1.0
     high_freq_factor: float = 4.0
     original_max_position_embeddings: int = 8192
+    rotary_dim: int | None = None
+    attention_factor: float = 1.0
+    beta_fast: float = 32.0
+    beta_slow: float = 1.0
+    truncates: bool = True
+    short_factors: tuple[float, ...] = ()
+
+
+class QkNorm(Enum):
+    """Which elements of q and of k an RMS norm covers before the rotation."""
+
+    NONE = "none"
+    HEADS = "each head"
+    ALL_HEADS = "all heads together"
+
+
+class Activation(Enum):
+    """The function of the gate."""
+
+    SILU = "silu"
+    GELU = "gelu"  # the tanh form
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,27 +57,36 @@ class AttentionConfig:
     """The attention part of a layer.
 
     Attributes:
-        rope: rotation of q and k.
+        rope: rotation of q and k; None for no positions.
         scale: factor of the scores.
         sliding_window: last positions that are attended to; None for all.
+        soft_cap: scores become soft_cap * tanh(score / soft_cap); None for no cap.
         has_qkv_bias, has_output_bias: of the projections.
-        has_qk_norm: whether each head of q and k is normed before the rotation.
+        qk_norm: norm of q and k.
+        is_joined: whether the checkpoint has q, k and v as one tensor, qkv_proj.
     """
 
-    rope: RopeConfig
+    rope: RopeConfig | None
     scale: float
     sliding_window: int | None = None
+    soft_cap: float | None = None
     has_qkv_bias: bool = False
     has_output_bias: bool = False
-    has_qk_norm: bool = False
+    qk_norm: QkNorm = QkNorm.NONE
+    is_joined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class FeedForwardConfig:
-    """A dense feed-forward part: down(activation(gate(x)) * up(x)), `intermediate_size` wide."""
+    """A dense feed-forward part: down(activation(gate(x)) * up(x)), `intermediate_size` wide.
+
+    `is_joined`: whether the checkpoint has gate and up as one tensor, gate_up_proj.
+    """
 
     intermediate_size: int
     has_bias: bool = False
+    activation: Activation = Activation.SILU
+    is_joined: bool = False
 
     def num_weights(self, hidden_size: int) -> int:
         """Weights of its matrices."""
@@ -83,27 +123,45 @@ class ExpertsConfig:
 
 @dataclass(frozen=True, slots=True)
 class LayerNorms:
-    """Names of a layer's RMS norms in the checkpoint, by their place."""
+    """Names of a layer's RMS norms in the checkpoint by their place; None where there is none.
 
-    before_attention: str = "input_layernorm"
-    before_feed_forward: str = "post_attention_layernorm"
+    Norms before a part take the residual, norms after a part take its result, before it is added to the residual.
+    """
+
+    before_attention: str | None = "input_layernorm"
+    after_attention: str | None = None
+    before_feed_forward: str | None = "post_attention_layernorm"
+    after_feed_forward: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LayerConfig:
-    """What one layer computes."""
+    """What one layer computes. `residual_multiplier`: of the results of both parts when they are added to the residual."""
 
     attention: AttentionConfig
     feed_forward: FeedForwardConfig | ExpertsConfig
     norms: LayerNorms = LayerNorms()
+    residual_multiplier: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class NativeConfig:
-    """Additional parameters of the native decoder, which has one or more layers."""
+    """Additional parameters of the native decoder, which has one or more layers.
+
+    Attributes:
+        rms_norm_eps: of all norms.
+        norms_add_one: whether a norm multiplies by 1 + its weight.
+        embedding_multiplier: of embeddings, rounded to their dtype.
+        logits_divisor: of logits.
+        logits_soft_cap: logits become cap * tanh(logit / cap); None for no cap.
+    """
 
     rms_norm_eps: float
     layers: tuple[LayerConfig, ...]
+    norms_add_one: bool = False
+    embedding_multiplier: float = 1.0
+    logits_divisor: float = 1.0
+    logits_soft_cap: float | None = None
 
     @property
     def sliding_windows(self) -> tuple[int | None, ...]:
@@ -119,3 +177,24 @@ class NativeConfig:
     def has_experts(self) -> bool:
         """Whether a layer has experts."""
         return any(isinstance(layer.feed_forward, ExpertsConfig) for layer in self.layers)
+
+    @property
+    def has_joined_tensors(self) -> bool:
+        """Whether a checkpoint has q, k and v, or gate and up, of a layer in one tensor."""
+        return any(
+            layer.attention.is_joined
+            or (isinstance(layer.feed_forward, FeedForwardConfig) and layer.feed_forward.is_joined)
+            for layer in self.layers
+        )
+
+    @property
+    def is_divisible(self) -> bool:
+        """Whether ranks can have some of the heads each: a norm of all heads together needs all of them."""
+        return all(layer.attention.qk_norm is not QkNorm.ALL_HEADS for layer in self.layers)
+
+    @property
+    def depends_on_length(self) -> bool:
+        """Whether the rotation of sequences beyond its original length depends on the longest one."""
+        return any(
+            layer.attention.rope is not None and layer.attention.rope.kind == "longrope" for layer in self.layers
+        )

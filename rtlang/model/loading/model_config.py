@@ -20,9 +20,11 @@ from rtlang.model.loading.layer_table import (
     FeedForwardConfig,
     LayerConfig,
     NativeConfig,
+    QkNorm,
     RopeConfig,
 )
 from rtlang.model.loading.model_names import directory_obstacle
+from rtlang.model.loading.native_families import FAMILIES, Family, native_config, obstacle_to
 from rtlang.model.loading.published import MEDIA_CONFIGS, refuse_published, text_entries
 
 
@@ -72,7 +74,7 @@ _NATIVE_TEXTS = {"qwen2_vl_text": "qwen2", "qwen2_5_vl_text": "qwen2", "qwen3_vl
 _NATIVE_WHOLES = frozenset(
     (
         *("idefics3", "internvl", "llava", "llava_next", "llava_onevision", "mistral3", "qwen2_5_vl", "qwen2_vl"),
-        *("qwen3_vl", "smolvlm", "voxtral"),
+        *("qwen3_vl", "smolvlm", "voxtral", "gemma3"),
     )
 )
 _DEFAULT_MAX_POSITION_EMBEDDINGS = 2048
@@ -220,7 +222,7 @@ class _Reader:
             raise self.fail(f"{num_layers} layers exceed the maximum of {_MAX_LAYERS}")
         head_dim = self.number("head_dim", default=default_head_dim)
         bos_token_ids = self.token_ids("bos_token_id")
-        obstacle = self.native_obstacle(model_type, architecture, head_dim)
+        obstacle = self.native_obstacle(model_type, architecture, head_dim, num_layers)
         return ModelConfig(
             architecture=architecture,
             model_type=model_type,
@@ -254,14 +256,16 @@ class _Reader:
         found = self.raw.get("quantization_config")
         return self.given.get("quantization_config") if found is None else found
 
-    def native_obstacle(self, model_type: str, architecture: str, head_dim: int) -> str | None:
+    def native_obstacle(self, model_type: str, architecture: str, head_dim: int, num_layers: int) -> str | None:
         """Why the native decoder cannot compute this model exactly, or None."""
         native_type = self.native_type(model_type)
-        family = _NATIVE_FAMILIES.get(native_type)
+        family = _NATIVE_FAMILIES.get(native_type) or FAMILIES.get(native_type)
         if family is None:
-            return f"model_type {model_type!r} is not in the Llama family ({', '.join(_NATIVE_FAMILIES)})"
+            return f"model_type {model_type!r} has no layer table ({', '.join((*_NATIVE_FAMILIES, *FAMILIES))} have)"
         if model_type not in _NATIVE_WHOLES and architecture not in (family.architecture, model_type):
             return f"architecture {architecture!r} is not {family.architecture}"
+        if isinstance(family, Family):
+            return obstacle_to(family, self, head_dim, num_layers)
         if self.text.get("hidden_act", "silu") not in ("silu", "swish"):
             return f"hidden_act {self.text['hidden_act']!r} is not silu"
         if head_dim % 2:
@@ -298,6 +302,8 @@ class _Reader:
 
     def native_config(self, model_type: str, num_layers: int, head_dim: int) -> NativeConfig:
         """The table of layers."""
+        if model_type in FAMILIES:
+            return native_config(FAMILIES[model_type], self, head_dim, num_layers)
         attention_bias = bool(self.text.get("attention_bias", False))
         family = _NATIVE_FAMILIES[model_type]
         attention = AttentionConfig(
@@ -305,7 +311,7 @@ class _Reader:
             scale=head_dim**-0.5,
             has_qkv_bias=attention_bias if family.has_qkv_bias is None else family.has_qkv_bias,
             has_output_bias=attention_bias and family.has_qkv_bias is None,
-            has_qk_norm=family.has_qk_norm,
+            qk_norm=QkNorm.HEADS if family.has_qk_norm else QkNorm.NONE,
         )
         has_mlp_bias = bool(self.text.get("mlp_bias", False)) and model_type == "llama"
         dense = FeedForwardConfig(self.number("intermediate_size"), has_mlp_bias)

@@ -1,4 +1,4 @@
-"""The part of a model of the Llama family that one rank holds.
+"""The part of a model of the native decoder that one rank holds.
 
 Of q, k, v, gate and up a rank has some outputs: the heads and the inner features that are its own. Of o and down it has the inputs that
 come from these; their results are added up over all ranks, and their biases belong to rank 0. If there are more ranks than KV heads,
@@ -20,7 +20,7 @@ from rtlang_kernels.contract.low_bit import LowBitWeight, WeightSlice
 
 
 def check_divisible(config: ModelConfig, size: int) -> None:
-    """Check that `size` ranks can compute a model of the Llama family together.
+    """Check that `size` ranks can compute a model of the native decoder together.
 
     Raises:
         ConfigError: heads or inner features cannot be divided.

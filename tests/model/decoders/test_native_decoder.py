@@ -19,6 +19,7 @@ from rtlang.model.loading.model_config import ModelConfig
 from rtlang_kernels.contract.low_bit import LowBitWeight
 from rtlang_kernels.cpu.low_bit_linear import rounded
 from rtlang_kernels.reference.low_bit import exact_weight
+from tests.support.models.families import FAMILIES, make_config
 from tests.support.models.low_bit_weights import FORMATS, random_weight
 from tests.support.models.model_steps import Pages, TrackedSequence, all_logits, greedy_tokens, next_row, ragged_logits
 from tests.support.models.tiny_models import VOCAB_SIZE, make_checkpoint, make_model, random_model, save_checkpoint
@@ -244,6 +245,39 @@ def test_the_layers_of_small_models_are_one_call_with_the_same_bits(
     assert torch.equal(logits[0], logits[1])
 
 
+@pytest.mark.filterwarnings("ignore:::transformers", "ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    ("model_type", "dtype"),
+    [
+        ("gemma2", "bfloat16"),
+        ("gemma3_text", "bfloat16"),
+        ("phi3", "float32"),
+        ("granite", "bfloat16"),
+        ("olmo3", "bfloat16"),
+    ],
+)
+def test_the_layers_of_every_family_are_one_call_with_the_same_bits(
+    model_type: str, dtype: str, tmp_path: Path
+) -> None:
+    """And a token has the same bits in a step of its own as in a ragged one."""
+    family = next(each for each in FAMILIES if each.model_type == model_type)
+    runner = load_runner(save_checkpoint(random_model(make_config(family)), tmp_path), dtype)
+    decoder, found = runner.decoder, []
+    assert isinstance(decoder, NativeDecoder)
+    assert decoder._fused is not None
+    for is_fused in (True, False):
+        if not is_fused:
+            decoder._fused = None
+        found.append([logits for _, logits in ragged_logits(runner, VOCAB_SIZE)])
+    for fused, separate in zip(*found, strict=True):
+        assert torch.equal(fused, separate)
+        assert fused.std() > 0
+    for (tokens, logits), _ in zip(ragged_logits(runner, VOCAB_SIZE), range(3), strict=False):
+        pages = Pages(runner.kv.num_pages)
+        row = next_row(TrackedSequence(tokens), len(tokens), pages, runner.kv.page_size)
+        assert torch.equal(all_logits(runner, [row])[0], logits)
+
+
 class CodedSource(DummySource):
     """Noise, and weights of few bits where a format is given for a projection."""
 
@@ -322,9 +356,8 @@ def test_rotation_tables_grow_with_the_longest_sequence(tmp_path: Path) -> None:
     runner = load_runner(make_checkpoint(tmp_path, "llama", max_position_embeddings=16384))
     decoder = runner.decoder
     assert isinstance(decoder, NativeDecoder)
-    decoder._rotations = Rotations(
-        [decoder.native.layers[0].attention.rope], decoder.config.head_dim, torch.device("cpu"), 8
-    )
+    ropes = [layer.attention.rope for layer in decoder.native.layers]
+    decoder._rotations = Rotations(ropes, decoder.config.head_dim, torch.device("cpu"), 8)
     model = make_model("llama", max_position_embeddings=16384)
     for token_ids, logits in ragged_logits(runner, VOCAB_SIZE):
         with torch.no_grad():

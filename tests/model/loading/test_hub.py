@@ -305,7 +305,7 @@ def test_a_revision_is_a_branch_a_tag_or_a_commit(hub: Hub, tmp_path: Path) -> N
         ({"model_type": "rwkv", "architectures": ["RwkvForCausalLM"]}, (), "model type 'rwkv'"),
         ({"model_type": "unheard_of", "architectures": ["UnheardOfForCausalLM"]}, (), "unheard_of"),
         ({"quantization_config": {"quant_method": "hqq"}}, (), "hqq"),
-        ({"model_type": "gemma"}, ("decoder=native",), "decoder"),
+        ({"model_type": "stablelm"}, ("decoder=native",), "decoder"),
         ({"intermediate_size": 1 << 36}, (), "of memory"),
     ],
     ids=["unsupported", "unknown", "quantized", "decoder", "too large"],

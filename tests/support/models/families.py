@@ -93,7 +93,11 @@ _ROPES: dict[str, dict[str, Any]] = {
 }
 
 
-_LEAN_ROPES = ("linear rope", "llama3 rope")
+_YARN_BY_TYPE = {
+    "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+    "full_attention": _ROPES["yarn rope"]["rope_parameters"],
+}
+_LEAN_ROPES = ("linear rope", "llama3 rope")  # that the native decoder computes for Llama
 
 
 DIVIDED, ATTENTION_WHOLE, NOT_DIVIDED = "yes", "yes, attention whole", "no"
@@ -174,13 +178,14 @@ FAMILIES: tuple[Family, ...] = (
         is_native=True,
     ),
     Family("Qwen3", "qwen3", {"head_dim": 32}, is_native=True),
-    Family("Gemma", "gemma", {"head_dim": 32}),
+    Family("Gemma", "gemma", {"head_dim": 32}, is_native=True),
     Family(
         "Gemma 2",
         "gemma2",
         {"head_dim": 32, "query_pre_attn_scalar": 24, "attn_logit_softcapping": 2.0, **_LOCAL_AND_GLOBAL},
+        is_native=True,
     ),
-    Family("Gemma 3 (text)", "gemma3_text", {"head_dim": 32, **_LOCAL_AND_GLOBAL}),
+    Family("Gemma 3 (text)", "gemma3_text", {"head_dim": 32, **_LOCAL_AND_GLOBAL}, is_native=True),
     Family(
         "Gemma 3 (of text and images; text is served)",
         "gemma3",
@@ -191,6 +196,7 @@ FAMILIES: tuple[Family, ...] = (
             "boi_token_index": 4,
             "eoi_token_index": 5,
         },
+        is_native=True,
     ),
     Family(
         "Gemma 3n (text)",
@@ -240,17 +246,25 @@ FAMILIES: tuple[Family, ...] = (
             },
             "partial rotary": {"partial_rotary_factor": 0.5},
         },
+        is_native=True,
     ),
-    Family("SmolLM3", "smollm3", {"no_rope_layers": [1, 0]}),
+    Family("SmolLM3", "smollm3", {"no_rope_layers": [1, 0]}, is_native=True),
     Family("OLMo", "olmo", variants={"clipped": {"clip_qkv": 0.5}}),
-    Family("OLMo 2", "olmo2"),
-    Family("OLMo 3", "olmo3", _LOCAL_AND_GLOBAL),
+    Family("OLMo 2", "olmo2", is_native=True),
+    Family(
+        "OLMo 3",
+        "olmo3",
+        _LOCAL_AND_GLOBAL,
+        variants={"yarn rope of full attention": {"rope_parameters": _YARN_BY_TYPE}},
+        is_native=True,
+    ),
     Family("OLMoE", "olmoe"),
     Family("FlexOlmo", "flex_olmo"),
     Family(
         "Granite",
         "granite",
         {"attention_multiplier": 0.2, "residual_multiplier": 0.5, "embedding_multiplier": 2.0, "logits_scaling": 2.0},
+        is_native=True,
     ),
     Family("Granite MoE", "granitemoe", {"attention_multiplier": 0.2}),
     Family("Granite MoE, shared experts", "granitemoeshared", {"attention_multiplier": 0.2}),
@@ -449,7 +463,7 @@ def served() -> tuple[tuple[Family, str | None, str], ...]:
 
 def is_native(family: Family, variant: str | None) -> bool:
     """Whether the native decoder computes this configuration."""
-    return family.is_native and (variant is None or variant not in _ROPES or variant in _LEAN_ROPES)
+    return family.is_native and (family.model_type != "llama" or variant not in _ROPES or variant in _LEAN_ROPES)
 
 
 def make_config(family: Family, variant: str | None = None) -> Any:

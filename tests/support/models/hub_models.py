@@ -244,15 +244,15 @@ HUB_ROWS: tuple[HubRow, ...] = (
     HubRow(
         "Phi-4",
         (
-            _text("Phi-4", "Phi3ForCausalLM", "phi3"),
-            _text("Phi-4-mini", "Phi3ForCausalLM", "phi3", partial_rotary_factor=0.75),
+            _text("Phi-4", "Phi3ForCausalLM", "phi3", "native"),
+            _text("Phi-4-mini", "Phi3ForCausalLM", "phi3", "native", partial_rotary_factor=0.75),
         ),
     ),
     HubRow(
         "Gemma 2 and 3 (text)",
         (
-            _text("Gemma 2", "Gemma2ForCausalLM", "gemma2"),
-            _text("Gemma 3 270M, 1B", "Gemma3ForCausalLM", "gemma3_text"),
+            _text("Gemma 2", "Gemma2ForCausalLM", "gemma2", "native"),
+            _text("Gemma 3 270M, 1B", "Gemma3ForCausalLM", "gemma3_text", "native"),
         ),
     ),
     HubRow(
@@ -265,13 +265,16 @@ HUB_ROWS: tuple[HubRow, ...] = (
     ),
     HubRow(
         "OLMo 2 and 3",
-        (_text("OLMo 2", "Olmo2ForCausalLM", "olmo2"), _text("OLMo 3", "Olmo3ForCausalLM", "olmo3")),
+        (
+            _text("OLMo 2", "Olmo2ForCausalLM", "olmo2", "native"),
+            _text("OLMo 3", "Olmo3ForCausalLM", "olmo3", "native"),
+        ),
     ),
-    HubRow("SmolLM3", (_text("SmolLM3", "SmolLM3ForCausalLM", "smollm3"),)),
+    HubRow("SmolLM3", (_text("SmolLM3", "SmolLM3ForCausalLM", "smollm3", "native"),)),
     HubRow(
         "Granite 3 and 4 dense",
         (
-            _text("Granite 3", "GraniteForCausalLM", "granite"),
+            _text("Granite 3", "GraniteForCausalLM", "granite", "native"),
             HubModel(
                 "Granite 4 (dense)",
                 "GraniteMoeHybridForCausalLM",
@@ -326,6 +329,7 @@ HUB_ROWS: tuple[HubRow, ...] = (
                 "Gemma 3 4B, 12B, 27B",
                 "Gemma3ForConditionalGeneration",
                 "gemma3",
+                "native",
                 text_config={**_TEXT, "head_dim": 32, **_LOCAL_AND_GLOBAL},
                 vision_config=_VISION,
                 image_token_index=3,

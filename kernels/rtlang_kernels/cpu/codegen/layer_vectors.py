@@ -25,6 +25,7 @@ from rtlang_kernels.cpu.codegen.vector_builder import (
 )
 
 LOG2_E = 1.4426950216293335  # a float32
+GELU_LINEAR, GELU_CUBIC = 0.7978845608028654, 0.044715  # of the tanh form; the former is sqrt(2 / pi)
 
 
 def _sum(builder: Any, vectors: list[Any]) -> Any:
@@ -39,6 +40,15 @@ def silu(builder: Any, x: Any) -> Any:
     """Emit x / (1 + exp(-x)) of a float32 vector."""
     power = exp2(builder, builder.fmul(x, constant(-LOG2_E, x.type.count)))
     return builder.fdiv(x, builder.fadd(constant(1.0, x.type.count), power))
+
+
+def gelu(builder: Any, x: Any) -> Any:
+    """Emit x * (1 + tanh(u)) / 2 = x / (1 + exp(-2 u)) of a float32 vector, with u = GELU_LINEAR * (x + GELU_CUBIC * x ** 3)."""
+    count = x.type.count
+    square = builder.fmul(x, x)
+    slope = multiply_add(builder, square, constant(GELU_CUBIC, count), constant(1.0, count))
+    power = exp2(builder, builder.fmul(builder.fmul(x, slope), constant(-2 * GELU_LINEAR * LOG2_E, count)))
+    return builder.fdiv(x, builder.fadd(constant(1.0, count), power))
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
@@ -71,35 +81,57 @@ def add_into(typing_context: Any, target: Any, line: Any, is_bf16: Any, size: An
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
-def weighted(typing_context: Any, line: Any, weight: Any, factor: Any, target: Any, is_bf16: Any, size: Any) -> Any:
-    """weighted(line, weight, factor, target, is_bf16, size): stored line target := line * factor * weight (stored line)."""
-    constants = literal_values(is_bf16, size)
+def weighted(
+    typing_context: Any, line: Any, weight: Any, factor: Any, target: Any, is_bf16: Any, size: Any, is_float: Any
+) -> Any:
+    """weighted(line, weight, factor, target, is_bf16, size, is_float): stored line target := line * factor * weight.
+
+    The weight is a stored line, or with `is_float` a float32 line.
+    """
+    constants = literal_values(is_bf16, size, is_float)
     if constants is None:
         return None
-    lanes = Lanes(bool(constants[0]), constants[1])
+    is_float_line = bool(constants[2])
+    lanes = Lanes(bool(constants[0]), constants[1], is_ordered=is_float_line)
 
     def emit(builder: Any, line: Any, weight: Any, factor: Any, target: Any) -> None:
         factors = splat(builder, factor, lanes.width)
-        pairs = zip(lanes.load(builder, line), lanes.load(builder, weight), strict=True)
+        weights = lanes.load_float(builder, weight) if is_float_line else lanes.load(builder, weight)
+        pairs = zip(lanes.load(builder, line), weights, strict=True)
         lanes.store(builder, [builder.fmul(builder.fmul(a, factors), b) for a, b in pairs], target)
 
-    arguments = (types.int64, types.int64, types.float32, types.int64, is_bf16, size)
-    return typed_intrinsic(types.void, arguments, 2, emit)
+    arguments = (types.int64, types.int64, types.float32, types.int64, is_bf16, size, is_float)
+    return typed_intrinsic(types.void, arguments, 3, emit)
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
-def gated(typing_context: Any, gate: Any, up: Any, target: Any, is_bf16: Any, size: Any) -> Any:
-    """gated(gate, up, target, is_bf16, size): stored line target := gate / (1 + exp(-gate)) * up."""
+def scaled(typing_context: Any, line: Any, factor: Any, is_bf16: Any, size: Any) -> Any:
+    """scaled(line, factor, is_bf16, size): stored line *= factor."""
     constants = literal_values(is_bf16, size)
     if constants is None:
         return None
     lanes = Lanes(bool(constants[0]), constants[1])
 
+    def emit(builder: Any, line: Any, factor: Any) -> None:
+        factors = splat(builder, factor, lanes.width)
+        lanes.store(builder, [builder.fmul(a, factors) for a in lanes.load(builder, line)], line)
+
+    return typed_intrinsic(types.void, (types.int64, types.float32, is_bf16, size), 2, emit)
+
+
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def gated(typing_context: Any, gate: Any, up: Any, target: Any, is_bf16: Any, size: Any, is_gelu: Any) -> Any:
+    """gated(gate, up, target, is_bf16, size, is_gelu): stored line target := silu(gate) * up, or gelu(gate) * up."""
+    constants = literal_values(is_bf16, size, is_gelu)
+    if constants is None:
+        return None
+    lanes, activation = Lanes(bool(constants[0]), constants[1]), gelu if constants[2] else silu
+
     def emit(builder: Any, gate: Any, up: Any, target: Any) -> None:
         pairs = zip(lanes.load(builder, gate), lanes.load(builder, up), strict=True)
-        lanes.store(builder, [builder.fmul(silu(builder, a), b) for a, b in pairs], target)
+        lanes.store(builder, [builder.fmul(activation(builder, a), b) for a, b in pairs], target)
 
-    return typed_intrinsic(types.void, (types.int64, types.int64, types.int64, is_bf16, size), 2, emit)
+    return typed_intrinsic(types.void, (types.int64, types.int64, types.int64, is_bf16, size, is_gelu), 3, emit)
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]

@@ -46,25 +46,36 @@ from rtlang_kernels.cpu.fused.fused_linears import (
     multiply_kernel,
     quantize,
 )
-from rtlang_kernels.cpu.layer_ops import gate_kernel, head_weights, line_block, norm_kernel, rope_kernel
+from rtlang_kernels.cpu.layer_ops import (
+    gate_kernel,
+    has_float_weight,
+    head_weights,
+    line_block,
+    norm_kernel,
+    rope_kernel,
+    scaled_add_kernel,
+)
 from rtlang_kernels.cpu.low_bit_inputs import QUANTIZE_TYPES, quantize_kernel
 from rtlang_kernels.cpu.threads import run_team
 from rtlang_kernels.host.numba_jit import kernel
 
-NO_CAP = np.float32(0.0)
+ONE = np.float32(1.0)
 MIN_ROWS = 32  # of the working memory, in tokens
 
-# Fields of the int64 table of layers: addresses, and whether heads are normalized. The row after the last layer only has INPUT_NORM.
-INPUT_NORM, POST_NORM, HEADS, HAS_Q_NORM, HAS_K_NORM, K_POOL, V_POOL = range(7)
-TABLE_FIELDS = 7
+# Fields of the int64 table of layers: addresses, 0 for a norm that is missing, and whether heads are normalized. The row after the last
+# layer only has INPUT_NORM.
+INPUT_NORM, POST_NORM, HEADS, HAS_Q_NORM, HAS_K_NORM, K_POOL, V_POOL, COS, SIN = range(9)
+OUTPUT_NORM, DOWN_NORM, Q_NORM, K_NORM = range(9, 13)  # the last two: of all heads together
+TABLE_FIELDS = 13
 QKV, OUTPUT, GATE_UP, DOWN = range(SITES)
-# Entries of the int64 vector of buffers: addresses of lines in the element type, and of quantized inputs. SPLIT are gates and factors.
-RESIDUAL, NORMED, PROJECTED, ATTENDED, SPLIT, GATED, QUANTIZED, COS, SIN, RESULT = range(10)
-NUM_BUFFERS = 10
+# Entries of the int64 vector of buffers: addresses of lines in the element type, and of quantized inputs. SPLIT are gates and factors,
+# BRANCH results that are normed or scaled before they are added to the residual.
+RESIDUAL, NORMED, PROJECTED, ATTENDED, SPLIT, GATED, QUANTIZED, BRANCH, RESULT = range(9)
+NUM_BUFFERS = 9
 # Entries of the int64 vector of sizes: elements per token, bytes per element.
 HIDDEN, INNER, Q_SIZE, KV_SIZE, ITEM = range(5)
 # Entries of the int64 vector of machine code addresses.
-MULTIPLY, QUANTIZE, NORM, ROPE, ATTEND, ACTIVATE, YIELD = range(7)
+MULTIPLY, QUANTIZE, NORM, ROPE, ATTEND, ACTIVATE, ADD, NORM_Q, NORM_K, YIELD = range(10)
 _ENDED = 1 << 40  # arrivals that release all threads from their barriers
 # Bytes of weights times tiles, about a millisecond: a thread wakes in 30 us, and barriers cost more under load.
 _MIN_TEAM_WORK = 200_000 * STEP
@@ -77,18 +88,30 @@ _INTS, _TABLE = types.Array(types.int64, 1, "C"), types.Array(types.int64, 2, "C
 
 
 @cache
-def _addresses(shape: FusedShape, is_quantized: bool, is_split: bool) -> NDArray[np.int64]:
-    """Machine code addresses of the operations; 0 for QUANTIZE and ACTIVATE, if no site needs them, and for ROPE, which depends on the
-    pools."""
+def _addresses(
+    shape: FusedShape, is_quantized: bool, is_split: bool, has_branches: bool, has_wide_norms: bool, is_float: bool
+) -> NDArray[np.int64]:
+    """Machine code addresses of the operations; 0 for those that no layer needs, and for ROPE, which depends on the pools.
+
+    is_float: whether weights of norms are float32 where the element type is not.
+    """
     is_bf16 = int(shape.dtype == torch.bfloat16)
-    norm = (*(_INT,) * 6, _FLOAT)
+    norm = (*(_INT,) * 7, _FLOAT)
+
+    def normed(size: int) -> Callable[..., None]:
+        return norm_kernel(is_bf16, line_block(size), int(is_float))
+
+    gate = gate_kernel(is_bf16, line_block(shape.intermediate_size), int(shape.is_gelu))
     operations: list[tuple[Callable[..., None], tuple[Any, ...]] | None] = [  # in the order of their indices
         (multiply_kernel(), MULTIPLY_TYPES),
         (quantize_kernel(is_bf16), QUANTIZE_TYPES) if is_quantized else None,
-        (norm_kernel(is_bf16, line_block(shape.hidden_size)), norm),
+        (normed(shape.hidden_size), norm),
         None,
         (attend_kernel(), ATTEND_TYPES),
-        (gate_kernel(is_bf16, line_block(shape.intermediate_size)), (_INT,) * 4) if is_split else None,
+        (gate, (_INT,) * 4) if is_split else None,
+        (scaled_add_kernel(is_bf16, line_block(shape.hidden_size)), (*(_INT,) * 4, _FLOAT)) if has_branches else None,
+        (normed(shape.q_size), norm) if has_wide_norms else None,
+        (normed(shape.kv_size), norm) if has_wide_norms else None,
     ]
     addresses = [0 if operation is None else address_of(*operation) for operation in operations]
     return np.array([*addresses, yield_address()], np.int64)
@@ -97,9 +120,19 @@ def _addresses(shape: FusedShape, is_quantized: bool, is_split: bool) -> NDArray
 @cache
 def _rope_address(shape: FusedShape, is_int8: bool) -> int:
     """Machine code address of the rotation for these pools."""
-    heads = shape.num_q_heads, shape.num_kv_heads, shape.head_dim, shape.head_dim, shape.head_dim // 2
+    heads = shape.num_q_heads, shape.num_kv_heads, shape.head_dim, shape.head_dim, shape.rotary_size // 2
     rope = rope_kernel(int(shape.dtype == torch.bfloat16), *heads, int(is_int8))
     return address_of(rope, (_INTS, _INTS, _INTS, _INT, _INT, _INT, _FLOAT))
+
+
+@kernel(inline=True)
+def add_branch(
+    code: Any, norm: Any, branch: Any, residual: Any, num_tokens: Any, hidden: Any, stride: Any, factor: Any, eps: Any
+) -> None:
+    """Norm the results of a branch (unless `norm` is 0), scale them and add them to the residual; all three are addresses."""
+    if norm != 0:
+        invoke(code[NORM], (branch, 0, norm, branch, num_tokens, hidden, stride, eps))
+    invoke(code[ADD], (branch, residual, num_tokens, hidden, factor))
 
 
 @cache
@@ -131,11 +164,13 @@ def fused_kernel() -> Callable[..., None]:
         shared: Any,
         computes_attention: Any,
         eps: Any,
+        residual_factor: Any,
         positions: Any,
         slot_mapping: Any,
         rotation: Any,
         layout: Any,
         scale: Any,
+        soft_cap: Any,
         sinks: Any,
         page_table: Any,
         page_size: Any,
@@ -158,7 +193,7 @@ def fused_kernel() -> Callable[..., None]:
         first, last = num * thread // num_threads, num * (thread + 1) // num_threads  # tokens of this thread
         own, skip = last - first, first * wide
         own_positions, own_slots = positions[first:last], slot_mapping[first:last]
-        cos, sin = buffers[COS], buffers[SIN]
+        branch = buffers[BRANCH]
         expected = np.int64(0)
         team = item, num, num_threads, shared + LINE
         for layer in range(begin, end):
@@ -169,15 +204,23 @@ def fused_kernel() -> Callable[..., None]:
                     groups = site[GROUPS] * thread // num_threads, site[GROUPS] * (thread + 1) // num_threads
                     quantize(quantizing, site, attended, deep, quantized, num, (0, num), groups)
                     expected = barrier(shared, expected, num_threads, yield_function)
-                invoke(multiply, (parts, site, attended, deep, quantized, residual, residual, wide, *team))
+                is_branch = row[OUTPUT_NORM] != 0 or residual_factor != ONE
+                added, target = (0, branch) if is_branch else (residual, residual)
+                invoke(multiply, (parts, site, attended, deep, quantized, added, target, wide, *team))
                 expected = barrier(shared, expected, num_threads, yield_function)
-                invoke(code[NORM], (residual + skip, 0, row[POST_NORM], normed + skip, own, hidden, eps))
+                if is_branch:
+                    ends = branch + skip, residual + skip
+                    add_branch(code, row[OUTPUT_NORM], ends[0], ends[1], own, hidden, wide, residual_factor, eps)
+                source = residual
+                if row[POST_NORM] != 0:
+                    source = normed
+                    invoke(code[NORM], (residual + skip, 0, row[POST_NORM], normed + skip, own, hidden, wide, eps))
                 site = sites[place + GATE_UP]
-                quantize(quantizing, site, normed, wide, quantized, num, (first, last), (0, site[GROUPS]))
+                quantize(quantizing, site, source, wide, quantized, num, (first, last), (0, site[GROUPS]))
                 expected = barrier(shared, expected, num_threads, yield_function)
                 is_split = site[IS_SPLIT] != 0
                 target, stride = (buffers[SPLIT], 2 * inside) if is_split else (gated, inside)
-                invoke(multiply, (parts, site, normed, wide, quantized, 0, target, stride, *team))
+                invoke(multiply, (parts, site, source, wide, quantized, 0, target, stride, *team))
                 expected = barrier(shared, expected, num_threads, yield_function)
                 site = sites[place + DOWN]
                 tokens, groups = (
@@ -190,25 +233,37 @@ def fused_kernel() -> Callable[..., None]:
                 quantize(quantizing, site, gated, inside, quantized, num, tokens, groups)
                 if is_split or site[TILE] > 0:
                     expected = barrier(shared, expected, num_threads, yield_function)
-                invoke(multiply, (parts, site, gated, inside, quantized, residual, residual, wide, *team))
+                is_branch = row[DOWN_NORM] != 0 or residual_factor != ONE
+                added, target = (0, branch) if is_branch else (residual, residual)
+                invoke(multiply, (parts, site, gated, inside, quantized, added, target, wide, *team))
                 expected = barrier(shared, expected, num_threads, yield_function)
+                if is_branch:
+                    ends = branch + skip, residual + skip
+                    add_branch(code, row[DOWN_NORM], ends[0], ends[1], own, hidden, wide, residual_factor, eps)
             row = table[layer]
-            target = normed if layer < num_layers else buffers[RESULT]
-            invoke(code[NORM], (residual + skip, 0, row[INPUT_NORM], target + skip, own, hidden, eps))
+            source = residual
+            if row[INPUT_NORM] != 0:
+                source = normed if layer < num_layers else buffers[RESULT]
+                invoke(code[NORM], (residual + skip, 0, row[INPUT_NORM], source + skip, own, hidden, wide, eps))
             if layer < num_layers:
                 site = sites[layer * SITES + QKV]
-                quantize(quantizing, site, normed, wide, quantized, num, (first, last), (0, site[GROUPS]))
+                quantize(quantizing, site, source, wide, quantized, num, (first, last), (0, site[GROUPS]))
                 expected = barrier(shared, expected, num_threads, yield_function)
-                invoke(multiply, (parts, site, normed, wide, quantized, 0, projected, outputs * item, *team))
+                invoke(multiply, (parts, site, source, wide, quantized, 0, projected, outputs * item, *team))
                 expected = barrier(shared, expected, num_threads, yield_function)
                 start = projected + first * outputs * item
+                if row[Q_NORM] != 0:
+                    line = outputs * item
+                    invoke(code[NORM_Q], (start, 0, row[Q_NORM], start, own, q_size, line, eps))
+                    keys = start + q_size * item
+                    invoke(code[NORM_K], (keys, 0, row[K_NORM], keys, own, kv_size, line, eps))
                 rotation[layer_ops.Q] = start
                 rotation[layer_ops.K] = start + q_size * item
                 rotation[layer_ops.V] = start + (q_size + kv_size) * item
                 rotation[layer_ops.K_POOL], rotation[layer_ops.V_POOL] = row[K_POOL], row[V_POOL]
                 rotation[layer_ops.HAS_Q_NORM] = row[HAS_Q_NORM]
                 rotation[layer_ops.HAS_K_NORM] = row[HAS_K_NORM]
-                invoke(code[ROPE], (rotation, own_positions, own_slots, cos, sin, row[HEADS], eps))
+                invoke(code[ROPE], (rotation, own_positions, own_slots, row[COS], row[SIN], row[HEADS], eps))
                 expected = barrier(shared, expected, num_threads, yield_function)
                 if computes_attention:
                     layout[attention_kernel.K], layout[attention_kernel.V] = row[K_POOL], row[V_POOL]
@@ -217,7 +272,7 @@ def fused_kernel() -> Callable[..., None]:
                         (
                             layout,
                             scale,
-                            NO_CAP,
+                            soft_cap,
                             sinks,
                             page_table,
                             page_size,
@@ -234,8 +289,8 @@ def fused_kernel() -> Callable[..., None]:
 
     compiled: Any = kernel()(fused)
     # Only for these types: calls by address are not type-checked.
-    stages = (*(_TABLE,) * 3, *(_INTS,) * 3, *(_INT,) * 5, types.boolean, _FLOAT, *(_INTS,) * 4)
-    compiled.compile((*stages, _FLOAT, *ATTEND_TYPES[3:]))
+    stages = (*(_TABLE,) * 3, *(_INTS,) * 3, *(_INT,) * 5, types.boolean, *(_FLOAT,) * 2, *(_INTS,) * 4)
+    compiled.compile((*stages, _FLOAT, *ATTEND_TYPES[2:]))
     compiled.disable_compile()
     return cast(Callable[..., None], compiled)
 
@@ -243,6 +298,14 @@ def fused_kernel() -> Callable[..., None]:
 def _linears_of(layer: FusedLayer) -> tuple[LinearLayer, ...]:
     """The linear layers of each site."""
     return layer.qkv, layer.output, layer.gate_up, layer.down
+
+
+def _wide_norms(layer: FusedLayer, shape: FusedShape) -> tuple[Tensor | None, ...]:
+    """The norms of whole states in a layer: INPUT_NORM, POST_NORM, OUTPUT_NORM, DOWN_NORM, and of all heads together, Q_NORM, K_NORM."""
+    q_norm, k_norm = layer.q_norm, layer.k_norm
+    if q_norm is None or k_norm is None or (len(q_norm) == shape.head_dim and len(k_norm) == shape.head_dim):
+        q_norm = k_norm = None
+    return layer.input_norm, layer.post_norm, layer.output_norm, layer.down_norm, q_norm, k_norm
 
 
 class CpuFusedStep:
@@ -260,10 +323,16 @@ class CpuFusedStep:
         Args:
             layers: with linear layers that `fused_linears.is_supported`.  norm: the final norm, [hidden_size].
         Raises:
-            ValueError: the shape or a linear layer is not supported.
+            ValueError: the shape or a linear layer is not supported, or norms differ in their types.
         """
         if not shape.is_supported:
             raise ValueError(f"shape = {shape}: expected a shape whose is_supported is true")
+        if shape.is_gelu and any(layer.gate_up.out_features == shape.intermediate_size for layer in layers):
+            raise ValueError("gate_up: expected results that are not gated, for gelu")
+        norms = [each for layer in layers for each in _wide_norms(layer, shape) if each is not None]
+        is_float = has_float_weight(norm, shape.dtype)
+        if any(has_float_weight(each, shape.dtype) != is_float for each in norms):
+            raise ValueError("norms: expected weights of one type")
         self._shape, self._run = shape, fused_kernel()
         self._owned: list[Any] = [norm]  # tensors whose addresses are in the tables
         rows = [self._row(layer) for layer in layers]
@@ -273,9 +342,15 @@ class CpuFusedStep:
         results = shape.qkv_size, shape.hidden_size, shape.intermediate_size, shape.hidden_size
         self._linears = FusedLinears([_linears_of(layer) for layer in layers], results, shape.dtype)
         # A copy: the rotation depends on the pools.
-        self._code = _addresses(shape, self._linears.is_quantized, self._linears.has_split).copy()
+        self._has_branches = shape.residual_factor != 1.0 or bool(self._table[:, OUTPUT_NORM : DOWN_NORM + 1].any())
+        has_wide_norms = bool(self._table[:, Q_NORM].any())
+        linears = self._linears
+        self._code = _addresses(
+            shape, linears.is_quantized, linears.has_split, self._has_branches, has_wide_norms, is_float
+        ).copy()
+        self._rotations: Sequence[tuple[Tensor, Tensor]] | None = None
         self._pools: tuple[tuple[Tensor, ...], tuple[Tensor, ...]] | None = None
-        sizes = shape.hidden_size, shape.intermediate_size, shape.q_size, shape.num_kv_heads * shape.head_dim
+        sizes = shape.hidden_size, shape.intermediate_size, shape.q_size, shape.kv_size
         self._sizes = np.array((*sizes, shape.dtype.itemsize), np.int64)
         self._buffers = np.zeros(NUM_BUFFERS, np.int64)
         self._memory: dict[int, Tensor] = {}  # by index of its address in `_buffers`
@@ -315,8 +390,7 @@ class CpuFusedStep:
         residual: Tensor,
         positions: Tensor,
         slot_mapping: Tensor,
-        cos: Tensor,
-        sin: Tensor,
+        rotations: Sequence[tuple[Tensor, Tensor]],
         k_pools: tuple[Tensor, ...],
         v_pools: tuple[Tensor, ...],
         plan: AttentionPlan,
@@ -331,7 +405,9 @@ class CpuFusedStep:
         linears, buffers = self._linears, self._buffers
         linears.cut(num_tokens)
         buffers[RESIDUAL], buffers[RESULT] = residual.data_ptr(), result.data_ptr()
-        buffers[COS], buffers[SIN] = cos.data_ptr(), sin.data_ptr()
+        if rotations is not self._rotations:
+            self._table[:-1, COS : SIN + 1] = [(cos.data_ptr(), sin.data_ptr()) for cos, sin in rotations]
+            self._rotations = rotations
         num_threads = self._num_threads(num_tokens)
         split_ns = _SPLIT_NS if num_threads > 1 else NO_SPLIT
         options: dict[str, Any] = {"is_int8": k_pools[0].dtype == torch.int8, "split_ns": split_ns}
@@ -361,10 +437,12 @@ class CpuFusedStep:
                         self._shared.ctypes.data,
                         is_same and thread == index,
                         np.float32(self._shape.eps),
+                        np.float32(self._shape.residual_factor),
                         *places,
                         self._rotation.copy(),
                         self._layout.copy(),
                         np.float32(scale),
+                        np.float32(self._shape.soft_cap or 0.0),
                         NO_SINKS,
                         plan.page_table,
                         plan.page_size,
@@ -382,7 +460,7 @@ class CpuFusedStep:
         out, lse = self._attended[:num_tokens], self._lse[:num_tokens]
         for layer, (k_pool, v_pool, window) in enumerate(zip(k_pools, v_pools, windows, strict=True)):
             run(layer, layer + 1)
-            paged_attention(q, k_pool, v_pool, plan, scale, window, None, None, None, out, lse)
+            paged_attention(q, k_pool, v_pool, plan, scale, window, None, self._shape.soft_cap, None, out, lse)
         run(num_layers, num_layers + 1)
         return result
 
@@ -402,6 +480,7 @@ class CpuFusedStep:
             (SPLIT, 2 * shape.intermediate_size if linears.has_split else 0),
             (PROJECTED, shape.qkv_size),
             (ATTENDED, shape.q_size),
+            (BRANCH, shape.hidden_size if self._has_branches else 0),
         ):
             self._memory[place] = torch.zeros((num_rows, size), dtype=shape.dtype)
         # The last tile may lack rows.
@@ -425,9 +504,14 @@ class CpuFusedStep:
     def _row(self, layer: FusedLayer) -> NDArray[np.int64]:
         """Return the table row of addresses of a layer."""
         row, head_dim = np.zeros(TABLE_FIELDS, np.int64), self._shape.head_dim
-        row[INPUT_NORM], row[POST_NORM] = self._own(layer.input_norm), self._own(layer.post_norm)
-        row[HEADS] = self._own(head_weights(layer.q_norm, layer.k_norm, head_dim, head_dim))
-        row[HAS_Q_NORM], row[HAS_K_NORM] = layer.q_norm is not None, layer.k_norm is not None
+        q_norm, k_norm = layer.q_norm, layer.k_norm
+        places = INPUT_NORM, POST_NORM, OUTPUT_NORM, DOWN_NORM, Q_NORM, K_NORM
+        for place, norm in zip(places, _wide_norms(layer, self._shape), strict=True):
+            row[place] = 0 if norm is None else self._own(norm)
+        if row[Q_NORM]:
+            q_norm = k_norm = None
+        row[HEADS] = self._own(head_weights(q_norm, k_norm, head_dim, head_dim))
+        row[HAS_Q_NORM], row[HAS_K_NORM] = q_norm is not None, k_norm is not None
         return row
 
     def _use_pools_of(self, *, is_int8: bool) -> None:

@@ -149,12 +149,12 @@ def other_variants() -> Iterator[CompiledVariant]:
             {"BLOCK": power_of_two(size), "HAS_RESIDUAL": has_residual},
             {"num_warps": norm_warps(size)},
         )
-    for kind in ("bf16", "fp32"):
+    for kind, is_gelu in (("bf16", False), ("fp32", False), ("bf16", True)):
         yield CompiledVariant(
-            f"silu_and_mul {kind}",
-            layers_kernel.silu_and_mul,
+            f"{'gelu' if is_gelu else 'silu'}_and_mul {kind}",
+            layers_kernel.gate_and_mul,
             {"gate_up": f"*{kind}", "out": f"*{kind}", "size": "i32", "gate_up_stride": "i32"},
-            {"BLOCK": 1024},
+            {"IS_GELU": is_gelu, "BLOCK": 1024},
         )
     for kind, target, has_source_ids, is_float8 in (
         ("bf16", "bf16", True, False),

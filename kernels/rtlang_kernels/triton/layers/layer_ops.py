@@ -116,6 +116,20 @@ def add_rms_norm(x: Tensor, residual: Tensor | None, weight: Tensor, eps: float)
 
 def silu_and_mul(gate_up: Tensor) -> Tensor:
     """See `ops.silu_and_mul`."""
+    return _gated(gate_up, is_gelu=False)
+
+
+def gelu_and_mul(gate_up: Tensor) -> Tensor:
+    """See `ops.gelu_and_mul`."""
+    return _gated(gate_up, is_gelu=True)
+
+
+def scaled_add(x: Tensor, residual: Tensor, factor: float) -> None:
+    """See `ops.scaled_add`; rounds the sum only."""
+    residual.add_(x, alpha=factor)
+
+
+def _gated(gate_up: Tensor, *, is_gelu: bool) -> Tensor:
     check_device(gate_up.device)
     num_tokens, size = gate_up.shape[0], gate_up.shape[1] // 2
     if gate_up.stride(1) != 1:
@@ -123,7 +137,7 @@ def silu_and_mul(gate_up: Tensor) -> Tensor:
     out = torch.empty((num_tokens, size), dtype=gate_up.dtype, device=gate_up.device)
     if num_tokens:
         grid = (num_tokens, -(-size // GATE_BLOCK))
-        kernels.silu_and_mul[grid](
-            gate_up, out, size, gate_up.stride(0), BLOCK=GATE_BLOCK, num_warps=4, enable_fp_fusion=True
+        kernels.gate_and_mul[grid](
+            gate_up, out, size, gate_up.stride(0), IS_GELU=is_gelu, BLOCK=GATE_BLOCK, num_warps=4, enable_fp_fusion=True
         )
     return out

@@ -175,16 +175,24 @@ def add_rms_norm(
 
 
 @jit
-def silu_and_mul(
-    gate_up: tl.tensor, out: tl.tensor, size: tl.tensor, gate_up_stride: tl.tensor, BLOCK: tl.constexpr
+def gate_and_mul(
+    gate_up: tl.tensor,
+    out: tl.tensor,
+    size: tl.tensor,
+    gate_up_stride: tl.tensor,
+    IS_GELU: tl.constexpr,
+    BLOCK: tl.constexpr,
 ) -> None:
-    """Process BLOCK elements of one token. Grid: (tokens, blocks)."""
+    """Process BLOCK elements of one token: silu or gelu of the gate, times up. Grid: (tokens, blocks)."""
     token = tl.program_id(0).to(tl.int64)
     dims = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     is_element = dims < size
     gate = tl.load(gate_up + token * gate_up_stride + dims, mask=is_element, other=0.0).to(tl.float32)
     up = tl.load(gate_up + token * gate_up_stride + size + dims, mask=is_element, other=0.0).to(tl.float32)
-    product = gate / (1.0 + tl.exp(-gate)) * up
+    power = gate
+    if IS_GELU:
+        power = 1.5957691216057308 * gate * (1.0 + 0.044715 * gate * gate)  # 2 * sqrt(2 / pi)
+    product = gate / (1.0 + tl.exp(-power)) * up
     tl.store(out + token * size + dims, product.to(out.dtype.element_ty), mask=is_element)
 
 

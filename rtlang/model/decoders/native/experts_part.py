@@ -32,7 +32,9 @@ class SharedExpert:
         logits = self.gate(h).float()
         # a softmax over a logit and zero is the sigmoid; an operation on a column would depend on the number of rows
         weights = torch.cat([logits, torch.zeros_like(logits)], 1).softmax(1)[:, :1]
-        return self.part.result(h, step) * weights.to(h.dtype)
+        y = self.part.add_to(None, h, step)
+        assert y is not None
+        return y * weights.to(h.dtype)
 
 
 class ExpertsPart:
@@ -62,7 +64,7 @@ class ExpertsPart:
         shared = () if self._shared is None else (*self._shared.part.linears, self._shared.gate)
         return self._router, *self._up, *self._down, *shared
 
-    def add_to(self, residual: Tensor, h: Tensor, step: LayerStep) -> Tensor | None:
+    def add_to(self, residual: Tensor | None, h: Tensor, step: LayerStep) -> Tensor | None:
         """Compute normed states h [num_tokens, hidden_size]. Returns the result, which is not added yet."""
         if self._experts is None:
             up, down = ([kernel_layer(each) for each in layers] for layers in (self._up, self._down))

@@ -12,7 +12,7 @@ from rtlang.model.decoders.native.experts_part import ExpertsPart, SharedExpert
 from rtlang.model.decoders.native.layers import AttentionPart, FeedForwardPart, Layer
 from rtlang.model.layers.linear import Linear, own_memory
 from rtlang.model.layers.weight_source import WeightSource
-from rtlang.model.loading.layer_table import AttentionConfig, ExpertsConfig, FeedForwardConfig
+from rtlang.model.loading.layer_table import Activation, AttentionConfig, ExpertsConfig, FeedForwardConfig, QkNorm
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.summed_linear import SummedLinear
@@ -39,13 +39,20 @@ class LayerLoader:
         native, prefix = self.config.native, f"model.layers.{index}."
         assert native is not None
         own = native.layers[index]
+
+        def norm(name: str | None) -> Tensor | None:
+            return None if name is None else self.norm(f"{prefix}{name}", self.config.hidden_size)
+
         return Layer(
-            before_attention=self.norm(f"{prefix}{own.norms.before_attention}", self.config.hidden_size),
-            attention=self.attention(f"{prefix}self_attn.", own.attention),
-            before_feed_forward=self.norm(f"{prefix}{own.norms.before_feed_forward}", self.config.hidden_size),
-            feed_forward=self.experts(f"{prefix}{own.feed_forward.path}.", own.feed_forward)
+            own,
+            self.attention(f"{prefix}self_attn.", own.attention),
+            self.experts(f"{prefix}{own.feed_forward.path}.", own.feed_forward)
             if isinstance(own.feed_forward, ExpertsConfig)
             else self.feed_forward(f"{prefix}mlp.", own.feed_forward),
+            before_attention=norm(own.norms.before_attention),
+            after_attention=norm(own.norms.after_attention),
+            before_feed_forward=norm(own.norms.before_feed_forward),
+            after_feed_forward=norm(own.norms.after_feed_forward),
         )
 
     def attention(self, prefix: str, own: AttentionConfig) -> AttentionPart:
@@ -53,11 +60,13 @@ class LayerLoader:
         config = self.config
         q_size, kv_size = config.num_q_heads * config.head_dim, config.num_kv_heads * config.head_dim
         qkv = {f"{prefix}q_proj": q_size, f"{prefix}k_proj": kv_size, f"{prefix}v_proj": kv_size}
+        sizes = (q_size, kv_size) if own.qk_norm is QkNorm.ALL_HEADS else (config.head_dim, config.head_dim)
+        has_norms = own.qk_norm is not QkNorm.NONE
         return AttentionPart(
             own,
             qkv=self.linear(qkv, config.hidden_size, own.has_qkv_bias),
-            q_norm=self.norm(f"{prefix}q_norm", config.head_dim) if own.has_qk_norm else None,
-            k_norm=self.norm(f"{prefix}k_norm", config.head_dim) if own.has_qk_norm else None,
+            q_norm=self.norm(f"{prefix}q_norm", sizes[0]) if has_norms else None,
+            k_norm=self.norm(f"{prefix}k_norm", sizes[1]) if has_norms else None,
             output=self.linear({f"{prefix}o_proj": config.hidden_size}, q_size, own.has_output_bias, is_summed=True),
         )
 
@@ -66,7 +75,8 @@ class LayerLoader:
         hidden, inner = self.config.hidden_size, own.intermediate_size
         gate_up = {f"{prefix}gate_proj": inner, f"{prefix}up_proj": inner}
         return FeedForwardPart(
-            gate_up=self.linear(gate_up, hidden, own.has_bias, is_gated=True),
+            own,
+            gate_up=self.linear(gate_up, hidden, own.has_bias, is_gated=own.activation is Activation.SILU),
             down=self.linear({f"{prefix}down_proj": hidden}, inner, own.has_bias, is_summed=True),
         )
 
@@ -112,7 +122,14 @@ class LayerLoader:
 
     def norm(self, name: str, size: int) -> Tensor:
         """Read the weight [size] of the norm `name`."""
-        return own_memory(self.source.tensor(f"{name}.weight", (size,)))
+        return norm_weight(self.config, self.source, name, size)
+
+
+def norm_weight(config: ModelConfig, source: WeightSource, name: str, size: int) -> Tensor:
+    """The factors [size] of the norm `name`; float32 where one is added to the weight, which another dtype would round."""
+    assert config.native is not None
+    weight = source.tensor(f"{name}.weight", (size,))
+    return weight.float() + 1.0 if config.native.norms_add_one else own_memory(weight)
 
 
 def matrix(source: WeightSource, name: str, shape: tuple[int, int]) -> Tensor | LowBitWeight:

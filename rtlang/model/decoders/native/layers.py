@@ -1,11 +1,12 @@
 """The two parts of a layer as separate operations: attention and feed-forward, as the layer table describes them.
 
-A part takes the normed states of a step. It adds its result to the residual in place where its last linear layer can, or else returns the
-result for the norm that follows to add.
+A part takes the states of a step. It adds its result to the residual in place where its last linear layer can, or else returns the result
+for a norm that follows to norm or to add.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from rtlang.model.layers.attention import StepAttention
 from rtlang.model.layers.linear import Linear
-from rtlang.model.loading.layer_table import AttentionConfig, RopeConfig
+from rtlang.model.loading.layer_table import Activation, AttentionConfig, FeedForwardConfig, LayerConfig, QkNorm
 from rtlang_kernels import ops
 from rtlang_kernels.contract.attention_plan import AttentionPlan
 from rtlang_kernels.contract.fused_step import FusedLayer
@@ -26,7 +27,7 @@ class LayerStep:
     Args:
         attention: the step.
         plan: of attention, for the geometry of all layers.
-        rotations: cosines and sines of each rotary embedding.
+        rotations: cosines and sines of each layer.
         states: [num_tokens, hidden_size], for dtype and device.
         eps: of the norms.
     """
@@ -37,7 +38,7 @@ class LayerStep:
         self,
         attention: StepAttention,
         plan: AttentionPlan,
-        rotations: dict[RopeConfig, tuple[Tensor, Tensor]],
+        rotations: Sequence[tuple[Tensor, Tensor]],
         states: Tensor,
         eps: float,
     ) -> None:
@@ -56,7 +57,7 @@ class LayerStep:
 class AttentionPart:
     """Attention of a layer: q, k and v in one linear layer, rotation fused with the KV write, paged attention, output linear layer.
 
-    `q_norm` and `k_norm` are [head_dim] or None.
+    `q_norm` and `k_norm` are [head_dim], or [q_size] and [kv_size], as `config.qk_norm` says, or None.
     """
 
     config: AttentionConfig
@@ -70,24 +71,38 @@ class AttentionPart:
         """The linear layers in the order of their use."""
         return self.qkv, self.output
 
-    def add_to(self, residual: Tensor, h: Tensor, step: LayerStep, layer: int) -> Tensor | None:
-        """Write K and V of normed states h [num_tokens, hidden_size] and attend. Returns None, or the result that is not added yet."""
-        plan, batch, config = step.plan, step.batch, self.config
+    def add_to(self, residual: Tensor | None, h: Tensor, step: LayerStep, layer: int) -> Tensor | None:
+        """Write K and V of states h [num_tokens, hidden_size] and attend. Returns None, or the result that is not added yet.
+
+        Args:
+            residual: where the result is added; None for nowhere.
+            layer: number of the layer, for K and V.
+        """
+        plan, batch, config, backend = step.plan, step.batch, self.config, step.backend
         num_q, num_kv = plan.num_q_heads, plan.num_kv_heads
         heads = self.qkv(h).view(step.num_tokens, -1, plan.head_dim)
         q, k, v = heads.split_with_sizes([num_q, num_kv, num_kv], 1)
-        (cos, sin), k_pool, v_pool = step.rotations[config.rope], step.kv.k[layer], step.kv.v[layer]
+        norms = self.q_norm, self.k_norm
+        if config.qk_norm is QkNorm.ALL_HEADS:
+            q, k = (
+                backend.add_rms_norm(x.flatten(1), None, weight, step.eps).view(x.shape)
+                for x, weight in zip((q, k), norms, strict=True)
+                if weight is not None
+            )
+            norms = None, None
+        (cos, sin), k_pool, v_pool = step.rotations[layer], step.kv.k[layer], step.kv.v[layer]
         places = cos, sin, batch.positions, k_pool, v_pool, batch.slot_mapping
-        step.backend.rope_append(q, k, v, *places, self.q_norm, self.k_norm, step.eps)
-        options = plan, config.scale, config.sliding_window, None, None, None
-        step.backend.paged_attention(q, k_pool, v_pool, *options, step.out, step.lse)
-        return self.output.add_to(residual, step.out.view(step.num_tokens, -1))
+        backend.rope_append(q, k, v, *places, *norms, step.eps)
+        options = plan, config.scale, config.sliding_window, None, config.soft_cap, None
+        backend.paged_attention(q, k_pool, v_pool, *options, step.out, step.lse)
+        return _added(self.output, residual, step.out.view(step.num_tokens, -1))
 
 
 @dataclass(frozen=True, slots=True)
 class FeedForwardPart:
     """A dense feed-forward part: gate and up in one linear layer that ends in their product where it can, then down."""
 
+    config: FeedForwardConfig
     gate_up: Linear
     down: Linear
 
@@ -96,17 +111,17 @@ class FeedForwardPart:
         """The linear layers in the order of their use."""
         return self.gate_up, self.down
 
-    def add_to(self, residual: Tensor, h: Tensor, step: LayerStep) -> Tensor | None:
-        """Compute normed states h [num_tokens, hidden_size]. Returns None, or the result that is not added yet."""
-        return self.down.add_to(residual, self._gated(h, step))
+    def add_to(self, residual: Tensor | None, h: Tensor, step: LayerStep) -> Tensor | None:
+        """Compute states h [num_tokens, hidden_size]. Returns None, or the result that is not added yet.
 
-    def result(self, h: Tensor, step: LayerStep) -> Tensor:
-        """The result of normed states h [num_tokens, hidden_size] alone."""
-        return self.down(self._gated(h, step))
-
-    def _gated(self, h: Tensor, step: LayerStep) -> Tensor:
+        Args:
+            residual: where the result is added; None for nowhere.
+        """
         h = self.gate_up(h)
-        return h if self.gate_up.is_gated else step.backend.silu_and_mul(h)
+        if not self.gate_up.is_gated:
+            is_gelu = self.config.activation is Activation.GELU
+            h = step.backend.gelu_and_mul(h) if is_gelu else step.backend.silu_and_mul(h)
+        return _added(self.down, residual, h)
 
 
 class OtherFeedForward(Protocol):
@@ -116,18 +131,21 @@ class OtherFeedForward(Protocol):
     def linears(self) -> tuple[Linear, ...]:
         """The linear layers."""
 
-    def add_to(self, residual: Tensor, h: Tensor, step: LayerStep) -> Tensor | None:
+    def add_to(self, residual: Tensor | None, h: Tensor, step: LayerStep) -> Tensor | None:
         """See `FeedForwardPart`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """The weights of one layer; norms are [hidden_size]."""
+    """The weights of one layer; norms are [hidden_size], None where there is none."""
 
-    before_attention: Tensor
+    config: LayerConfig
     attention: AttentionPart
-    before_feed_forward: Tensor
     feed_forward: FeedForwardPart | OtherFeedForward
+    before_attention: Tensor | None
+    after_attention: Tensor | None
+    before_feed_forward: Tensor | None
+    after_feed_forward: Tensor | None
 
     @property
     def linears(self) -> tuple[Linear, ...]:
@@ -141,10 +159,24 @@ class Layer:
             x: not yet added to the residual; None for nothing.
             layer: its number, for K and V.
         """
+        is_plain = self.config.residual_multiplier == 1.0
         h = normed(residual, x, self.before_attention, step)
-        x = self.attention.add_to(residual, h, step, layer)
+        target = residual if is_plain and self.after_attention is None else None
+        x = self._branch(self.attention.add_to(target, h, step, layer), self.after_attention, residual, step)
         h = normed(residual, x, self.before_feed_forward, step)
-        return self.feed_forward.add_to(residual, h, step)
+        target = residual if is_plain and self.after_feed_forward is None else None
+        return self._branch(self.feed_forward.add_to(target, h, step), self.after_feed_forward, residual, step)
+
+    def _branch(self, x: Tensor | None, norm: Tensor | None, residual: Tensor, step: LayerStep) -> Tensor | None:
+        """The result of a part, normed and scaled; None where it is in the residual."""
+        if x is None:
+            return None
+        if norm is not None:
+            x = step.backend.add_rms_norm(x, None, norm, step.eps)
+        if self.config.residual_multiplier == 1.0:
+            return x
+        step.backend.scaled_add(x, residual, self.config.residual_multiplier)
+        return None
 
     def fused(self) -> FusedLayer:
         """The weights for a fused step; all linear layers must be packed, and the feed-forward part dense."""
@@ -155,10 +187,20 @@ class Layer:
         assert down is not None
         own = self.attention
         before = self.before_attention, qkv, own.q_norm, own.k_norm, output
-        return FusedLayer(*before, self.before_feed_forward, gate_up, down)
+        after = self.after_attention, self.after_feed_forward
+        return FusedLayer(*before, self.before_feed_forward, gate_up, down, *after)
 
 
-def normed(residual: Tensor, x: Tensor | None, weight: Tensor, step: LayerStep) -> Tensor:
-    """The RMS norm of residual + x, which `residual` becomes."""
+def normed(residual: Tensor, x: Tensor | None, weight: Tensor | None, step: LayerStep) -> Tensor:
+    """The RMS norm of residual + x, which `residual` becomes; without a weight, that sum itself."""
+    if weight is None:
+        if x is not None:
+            step.backend.scaled_add(x, residual, 1.0)
+        return residual
     norm = step.backend.add_rms_norm
     return norm(residual, None, weight, step.eps) if x is None else norm(x, residual, weight, step.eps)
+
+
+def _added(linear: Linear, residual: Tensor | None, x: Tensor) -> Tensor | None:
+    """The result of a linear layer, or None where it was added to the residual."""
+    return linear(x) if residual is None else linear.add_to(residual, x)

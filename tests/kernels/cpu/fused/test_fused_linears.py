@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -114,7 +115,7 @@ class Run:
         self.v = tuple(self.step.v_pool.clone() for _ in range(num_layers))
 
     def fused(self, fused: CpuFusedStep, windows: list[int | None]) -> Tensor:
-        tables = self.positions, self.slots, ANGLES.cos(), ANGLES.sin()
+        tables = self.positions, self.slots, [(ANGLES.cos(), ANGLES.sin())] * len(self.k)
         return fused.forward(self.residual, *tables, self.k, self.v, self.step.plan("cpu"), SCALE, windows)
 
     def separate(self, layers: list[FusedLayer], norm: Tensor, windows: list[int | None]) -> Tensor:
@@ -264,11 +265,7 @@ class Foreign:
 def test_what_is_not_supported(make: Callable[[], Any]) -> None:
     linear, layers = make(), mixed_layers()
     assert not is_supported(linear, SHAPE.dtype)
-    changed = FusedLayer(
-        *(getattr(layers[1], name) for name in FusedLayer.__slots__ if name not in {"down", "gate_up"}),
-        gate_up=layers[1].gate_up,
-        down=linear,
-    )
+    changed = replace(layers[1], down=linear)
     assert CpuFusedStep.of(SHAPE, [layers[0], changed], noise(HIDDEN)) is None
     with pytest.raises(ValueError, match="layer 1: expected"):
         CpuFusedStep(SHAPE, [layers[0], changed], noise(HIDDEN))

@@ -38,20 +38,23 @@ Weights = tuple[Tensor, Tensor | None]
 class Layer:
     """Plain weights of a layer."""
 
-    input_norm: Tensor
+    input_norm: Tensor | None
     qkv: Weights
     q_norm: Tensor | None
     k_norm: Tensor | None
     output: Weights
-    post_norm: Tensor
+    post_norm: Tensor | None
     gate_up: Weights
     down: Weights
+    output_norm: Tensor | None = None
+    down_norm: Tensor | None = None
 
-    def packed(self) -> FusedLayer:
+    def packed(self, *, is_gelu: bool = False) -> FusedLayer:
         """The same for the fused step."""
         qkv, output, down = (PackedLinear.pack(*weights) for weights in (self.qkv, self.output, self.down))
-        gate_up = PackedLinear.pack(*self.gate_up, True)
-        return FusedLayer(self.input_norm, qkv, self.q_norm, self.k_norm, output, self.post_norm, gate_up, down)
+        gate_up = PackedLinear.pack(*self.gate_up, not is_gelu)
+        before = self.input_norm, qkv, self.q_norm, self.k_norm, output
+        return FusedLayer(*before, self.post_norm, gate_up, down, self.output_norm, self.down_norm)
 
 
 class Model:
@@ -84,10 +87,12 @@ class Model:
         self.norm = self.random(HIDDEN)
         angles = torch.arange(LONGEST)[:, None] * 0.1 ** (torch.arange(head_dim // 2) / head_dim)
         self.cos, self.sin = angles.cos(), angles.sin()
+        self.rotations = [(self.cos, self.sin)] * NUM_LAYERS
 
     def fused(self) -> CpuFusedStep:
         """The fused step of these weights."""
-        return CpuFusedStep(self.shape, [layer.packed() for layer in self.layers], self.norm)
+        is_gelu = self.shape.is_gelu
+        return CpuFusedStep(self.shape, [layer.packed(is_gelu=is_gelu) for layer in self.layers], self.norm)
 
     def random(self, *shape: int) -> Tensor:
         """Random numbers in the model's type."""
@@ -98,27 +103,38 @@ class Model:
     ) -> Tensor:
         """The normed states in float64; the pools of the step are left as they are."""
         shape, x = self.shape, residual.double()
-        for layer, window in zip(self.layers, windows, strict=True):
-            projected = _linear(_normed(x, layer.input_norm), layer.qkv).view(len(x), -1, shape.head_dim)
-            sizes = [shape.num_q_heads, shape.num_kv_heads, shape.num_kv_heads]
-            q, k, v = projected.split_with_sizes(sizes, 1)
+        for layer, window, rotation in zip(self.layers, windows, self.rotations, strict=True):
+            projected = _linear(_normed(x, layer.input_norm), layer.qkv)
+            q, k, v = projected.split_with_sizes([shape.q_size, shape.kv_size, shape.kv_size], 1)
             k_pool, v_pool, kept = step.k_pool.double(), step.v_pool.double(), slots >= 0
-            k_pool[slots[kept]], v_pool[slots[kept]] = self._rotated(k, layer.k_norm, positions)[kept], v[kept]
-            moved = replace(step, q=self._rotated(q, layer.q_norm, positions), k_pool=k_pool, v_pool=v_pool)
-            attended, _ = exact(moved, scale=shape.head_dim**-0.5, sliding_window=window)
-            x = x + _linear(attended.view(len(x), -1), layer.output)
+            k_pool[slots[kept]] = self._rotated(k, layer.k_norm, positions, rotation)[kept]
+            v_pool[slots[kept]] = v.reshape(len(x), -1, shape.head_dim)[kept]
+            moved = replace(step, q=self._rotated(q, layer.q_norm, positions, rotation), k_pool=k_pool, v_pool=v_pool)
+            options = {"sliding_window": window, "soft_cap": shape.soft_cap}
+            attended, _ = exact(moved, scale=shape.head_dim**-0.5, **options)
+            branch = _normed(_linear(attended.view(len(x), -1), layer.output), layer.output_norm)
+            x = x + shape.residual_factor * branch
             gate, up = _linear(_normed(x, layer.post_norm), layer.gate_up).chunk(2, dim=1)
-            x = x + _linear(functional.silu(gate) * up, layer.down)
+            gate = functional.gelu(gate, approximate="tanh") if shape.is_gelu else functional.silu(gate)
+            x = x + shape.residual_factor * _normed(_linear(gate * up, layer.down), layer.down_norm)
         return _normed(x, self.norm)
 
-    def _rotated(self, heads: Tensor, norm: Tensor | None, positions: Tensor) -> Tensor:
-        heads = heads if norm is None else _normed(heads, norm)
-        a, b = heads.chunk(2, dim=2)
-        c, s = self.cos[positions, None].double(), self.sin[positions, None].double()
-        return torch.cat((a * c - b * s, b * c + a * s), dim=2)
+    def _rotated(
+        self, heads: Tensor, norm: Tensor | None, positions: Tensor, rotation: tuple[Tensor, Tensor]
+    ) -> Tensor:
+        """Heads [num_tokens, size] as [num_tokens, num_heads, head_dim], normed each or together, and rotated."""
+        head_dim, num = self.shape.head_dim, self.shape.rotary_size
+        if norm is not None and len(norm) != head_dim:
+            heads, norm = _normed(heads, norm), None
+        heads = _normed(heads.reshape(len(heads), -1, head_dim), norm)
+        a, b = heads[..., :num].chunk(2, dim=2)
+        c, s = (each[positions, None].double() for each in rotation)
+        return torch.cat((a * c - b * s, b * c + a * s, heads[..., num:]), dim=2)
 
 
-def _normed(x: Tensor, weight: Tensor) -> Tensor:
+def _normed(x: Tensor, weight: Tensor | None) -> Tensor:
+    if weight is None:
+        return x
     return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + EPS) * weight.double()
 
 
@@ -142,7 +158,7 @@ def check(model: Model, tree: Tree, windows: list[int | None], replayed: slice =
         v_pools = tuple(step.v_pool.clone() for _ in windows)
         scale = shape.head_dim**-0.5
         got = fused.forward(
-            residual, positions, slots, model.cos, model.sin, k_pools, v_pools, step.plan("cpu"), scale, windows
+            residual, positions, slots, model.rotations, k_pools, v_pools, step.plan("cpu"), scale, windows
         )
         assert got.dtype == shape.dtype
         assert relative_error(got, want) < TOLERANCE[shape.dtype]
@@ -166,6 +182,96 @@ def check(model: Model, tree: Tree, windows: list[int | None], replayed: slice =
 )
 def test_every_step_agrees_with_float64(options: dict[str, Any], tree: Tree, dtype: torch.dtype) -> None:
     check(Model(dtype, **options), tree, [None] * NUM_LAYERS)
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "gelu": {"is_gelu": True},
+    "partial rotation": {"rotary_dim": 8},
+    "scaled branches": {"residual_factor": 0.22},
+    "soft cap": {"soft_cap": 2.0},
+    "norms of branches too": {"has_branch_norms": True},
+    "norms of branches only": {"has_branch_norms": True, "has_input_norms": False},
+    "norms of all heads together": {"has_wide_norms": True},
+    "norms of float32": {"has_branch_norms": True, "has_float_norms": True},
+    "layers with other rotations": {"has_own_rotations": True},
+    "all": {
+        "is_gelu": True,
+        "rotary_dim": 12,
+        "residual_factor": 0.5,
+        "soft_cap": 3.0,
+        "has_branch_norms": True,
+        "has_wide_norms": True,
+        "has_float_norms": True,
+        "has_own_rotations": True,
+    },
+}
+
+
+def variant(
+    dtype: torch.dtype,
+    *,
+    has_branch_norms: bool = False,
+    has_input_norms: bool = True,
+    has_wide_norms: bool = False,
+    has_float_norms: bool = False,
+    has_own_rotations: bool = False,
+    **entries: Any,
+) -> Model:
+    """A model with entries of its shape, and norms and rotations of its layers, that a Llama does not have."""
+    model = Model(dtype, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
+    shape = model.shape = replace(model.shape, **entries)
+
+    def norm(size: int) -> Tensor:
+        weight = model.random(size).float()
+        return weight if has_float_norms else weight.to(dtype)
+
+    for index, layer in enumerate(model.layers):
+        model.layers[index] = replace(
+            layer,
+            input_norm=norm(HIDDEN) if has_input_norms else None,
+            post_norm=norm(HIDDEN) if has_input_norms else None,
+            output_norm=norm(HIDDEN) if has_branch_norms else None,
+            down_norm=norm(HIDDEN) if has_branch_norms else None,
+            q_norm=norm(shape.q_size) if has_wide_norms else None,
+            k_norm=norm(shape.kv_size) if has_wide_norms else None,
+        )
+    model.norm = norm(HIDDEN)
+    half = shape.rotary_size // 2
+    bases = [0.1, 0.03, 0.3] if has_own_rotations else [0.1] * NUM_LAYERS
+    angles = [torch.arange(LONGEST)[:, None] * base ** (torch.arange(half) / shape.head_dim) for base in bases]
+    model.rotations = [(each.cos(), each.sin()) for each in angles]
+    return model
+
+
+@pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
+@pytest.mark.parametrize("options", VARIANTS.values(), ids=VARIANTS)
+def test_layers_of_other_families_agree_with_float64(options: dict[str, Any], dtype: torch.dtype) -> None:
+    check(variant(dtype, **options), TREES["ragged"], [None, 10, None])
+
+
+def test_layers_of_other_families_have_the_same_bits_with_any_number_of_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fused_step, "_MIN_TEAM_WORK", 0)
+    model = variant(torch.bfloat16, **VARIANTS["all"])
+    fused, step = model.fused(), make_step(TREES["ragged"], num_kv_heads=2, group=2, head_dim=16, dtype=torch.bfloat16)
+    positions, slots = places(step)
+    residual, found = model.random(len(positions), HIDDEN), []
+    for count in (1, 3):
+        with torch_threads(count):
+            pools = [tuple(pool.clone() for _ in range(NUM_LAYERS)) for pool in (step.k_pool, step.v_pool)]
+            given = positions, slots, model.rotations, *pools, step.plan("cpu")
+            found.append(fused.forward(residual.clone(), *given, 0.25, [None] * NUM_LAYERS))
+    assert torch.equal(*found)
+
+
+def test_layers_that_the_step_cannot_compute_are_refused() -> None:
+    model = variant(torch.bfloat16)
+    layers = [layer.packed() for layer in model.layers]
+    with pytest.raises(ValueError, match="gate_up"):
+        CpuFusedStep(replace(model.shape, is_gelu=True), layers, model.norm)
+    with pytest.raises(ValueError, match="norms"):
+        CpuFusedStep(model.shape, layers, model.norm.float())
 
 
 @pytest.mark.parametrize("windows", [[10] * 3, [None, 10, None], [60, None, 61]], ids=str)
@@ -264,8 +370,7 @@ def test_threads_change_no_bit(threads: int, windows: list[int | None], monkeypa
                     residual.clone(),
                     positions,
                     slots,
-                    model.cos,
-                    model.sin,
+                    model.rotations,
                     *pools,
                     step.plan("cpu"),
                     0.25,
@@ -290,7 +395,9 @@ def test_a_step_over_pools_of_int8_has_the_bits_of_separate_operations(dtype: to
         others = [[lines_of(pool).clone()[..., :16] for pool in kind] for kind in pools]
         windows, rope = [None] * NUM_LAYERS, (model.cos, model.sin)
         given = tuple(pools[0]), tuple(pools[1])
-        got = fused.forward(residual.clone(), positions, slots, *rope, *given, step.plan("cpu"), 0.25, windows)
+        got = fused.forward(
+            residual.clone(), positions, slots, model.rotations, *given, step.plan("cpu"), 0.25, windows
+        )
         x, plan, sizes = residual.clone(), step.plan("cpu"), [4, 2, 2]
         for layer, k_pool, v_pool in zip(model.layers, *others, strict=True):
             packed, heads = layer.packed(), (len(x), 8, 16)
@@ -306,7 +413,9 @@ def test_a_step_over_pools_of_int8_has_the_bits_of_separate_operations(dtype: to
         for written, expected in zip((*pools[0], *pools[1]), (*others[0], *others[1]), strict=True):
             assert torch.equal(lines_of(written), lines_of(expected))
         near = tuple(plain.k_pool.clone() for _ in windows), tuple(plain.v_pool.clone() for _ in windows)
-        want = fused.forward(residual.clone(), positions, slots, *rope, *near, plain.plan("cpu"), 0.25, windows)
+        want = fused.forward(
+            residual.clone(), positions, slots, model.rotations, *near, plain.plan("cpu"), 0.25, windows
+        )
         assert 1e-4 < relative_error(got, want.double()) < 3e-2
 
 
@@ -322,7 +431,7 @@ def test_models_of_one_shape_have_pools_of_their_own_kinds() -> None:
     fused, other, residual = model.fused(), model.fused(), model.random(len(positions), HIDDEN)
 
     def state(fused: CpuFusedStep, pools: tuple[tuple[Tensor, ...], tuple[Tensor, ...]], plan: AttentionPlan) -> Tensor:
-        places_of_tokens = positions, slots, model.cos, model.sin
+        places_of_tokens = positions, slots, model.rotations
         return fused.forward(residual.clone(), *places_of_tokens, *pools, plan, 0.25, [None] * NUM_LAYERS)
 
     before = state(fused, near, plain.plan("cpu"))
@@ -357,6 +466,6 @@ def test_earlier_steps_leave_no_state() -> None:
         residual = torch.from_numpy(np.random.default_rng(0).standard_normal((len(positions), HIDDEN), np.float32))
         windows = [None] * NUM_LAYERS
         results.append(
-            fused.forward(residual, positions, slots, model.cos, model.sin, *pools, step.plan("cpu"), 0.25, windows)
+            fused.forward(residual, positions, slots, model.rotations, *pools, step.plan("cpu"), 0.25, windows)
         )
     assert torch.equal(results[0], results[2])

@@ -40,6 +40,7 @@ ONLY = {
         "rope_append bf16 D128 kv8",
         "add_rms_norm bf16 16384",
         "silu_and_mul bf16",
+        "gelu_and_mul bf16",
         "copy_lines bf16 to float8",
         "fp32 128256 masked",
         "logprob_chunks fp32 128256",

@@ -1,0 +1,1 @@
+"""Costs of a step with each decoder."""
