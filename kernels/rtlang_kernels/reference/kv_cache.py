@@ -12,8 +12,10 @@ from rtlang_kernels.contract.kv_lines import LARGEST, SCALE_BYTES, scale_offset
 
 def write_kv(k: Tensor, v: Tensor, k_pool: Tensor, v_pool: Tensor, slot_mapping: Tensor) -> None:
     """See `ops.write_kv`."""
-    is_written = slot_mapping >= 0
-    if not bool(is_written.all()):
+    # numpy: on a CPU, no operation of torch reads a value back, which would count as an obstacle to graphs
+    is_all = (slot_mapping.numpy() >= 0).all() if slot_mapping.device.type == "cpu" else (slot_mapping >= 0).all()
+    if not bool(is_all):
+        is_written = slot_mapping >= 0
         k, v, slot_mapping = k[is_written], v[is_written], slot_mapping[is_written]
     for heads, pool in ((k, k_pool), (v, v_pool)):
         if pool.dtype != torch.int8:
