@@ -69,8 +69,8 @@ def main(arguments: list[str] | None = None) -> int:
 def measure_cpu(options: argparse.Namespace, output: Output) -> None:
     """Measure the CPU backend, line by line."""
     # Loaded here, because the machine of a GPU may not have numba.
-    names = "attention_bench", "latent_bench", "cpu_bench", "linear_bench"
-    attention_bench, latent_bench, cpu_bench, linear_bench = (
+    names = "attention_bench", "latent_bench", "cpu_bench", "linear_bench", "recurrence_bench"
+    attention_bench, latent_bench, cpu_bench, linear_bench, recurrence_bench = (
         import_module(f"rtlang_kernels_bench.{name}") for name in names
     )
     write = output.write
@@ -84,6 +84,7 @@ def measure_cpu(options: argparse.Namespace, output: Output) -> None:
         "layers": cpu_bench.layer_lines,
         "linear": partial(linear_bench.linear_lines, is_quick=options.quick),
         "memory": lambda rounds: linear_bench.memory_lines(),
+        "recurrence": partial(recurrence_bench.recurrence_lines, is_quick=options.quick),
     }
     for name, group in groups.items():
         if options.only in (None, name):

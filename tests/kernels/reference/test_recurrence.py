@@ -26,7 +26,7 @@ from tests.support.kernels.recurrence_cases import (
     recurrence_case,
     scan_case,
 )
-from tests.support.long_tests import crossed
+from tests.support.long_tests import crossed, is_long
 
 BACKENDS = ["reference", "cpu"]
 DTYPES = [torch.float32, torch.bfloat16]
@@ -42,7 +42,7 @@ KINDS: list[dict[str, object]] = [
 
 @pytest.mark.parametrize(
     ("name", "dtype", "width", "activation", "num_channels"),
-    crossed(BACKENDS, DTYPES, [2, 4, 7], [None, "silu", "swish"], [64, 37]),
+    crossed(BACKENDS, DTYPES, [2, 4, *([3, 7] if is_long() else [])], [None, "silu", "swish"], [64, 37]),
     ids=str,
 )
 def test_causal_conv(name: str, dtype: torch.dtype, width: int, activation: str | None, num_channels: int) -> None:

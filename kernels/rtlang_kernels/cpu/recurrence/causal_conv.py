@@ -32,7 +32,6 @@ _BLOCKS = (64, 32, 16, 8, 4, 2, 1)
 _NS_PER_PRODUCT = 1 / 8
 # Fields of the int64 layout: addresses, bytes from token to token or slot to slot, and the number of channels. BIAS is 0 for none.
 X, X_STRIDE, OUT, OUT_STRIDE, WEIGHT, BIAS, STATES, STATE_STRIDE, NUM_CHANNELS = range(9)
-LAYOUT_FIELDS = 9
 
 _INT, _INTS = types.int64, types.Array(types.int64, 1, "C")
 CONV_TYPES = (_INTS, *PLAN_TYPES, _INT, _INT, _INT)
@@ -162,6 +161,7 @@ def convolved(
     return typed_intrinsic(types.void, arguments, 4, emit)
 
 
+@cache
 def block_of(num_channels: int) -> int:
     """Channels of an item."""
     return next(size for size in _BLOCKS if num_channels % size == 0)
@@ -236,7 +236,7 @@ def causal_conv(
     num_channels, width = weight.shape
     others = (weight, states) if bias is None else (weight, states, bias)
     is_uniform = x.dtype in (torch.float32, torch.bfloat16) and all(each.dtype == x.dtype for each in others)
-    if not (is_uniform and 2 <= width <= LARGEST_WIDTH and states[0].is_contiguous()):
+    if not (is_uniform and 2 <= width <= LARGEST_WIDTH and states.stride()[1:] == (width - 1, 1)):
         return reference.causal_conv(x, weight, bias, states, plan, activation)
     x = x if x.stride(1) == 1 else x.contiguous()
     weight, bias = weight.contiguous(), None if bias is None else bias.contiguous()

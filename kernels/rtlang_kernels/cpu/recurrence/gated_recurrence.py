@@ -36,13 +36,13 @@ _NS_PER_ELEMENT = 1 / 20  # 16 heads of 128 x 128 take 13 us a token on one thre
 Q, Q_STRIDE, Q_HEAD, K, K_STRIDE, K_HEAD, V, V_STRIDE, V_HEAD, DECAY, DECAY_STRIDE, DECAY_HEAD = range(12)
 BETA, BETA_STRIDE, BETA_HEAD, OUT, OUT_STRIDE, STATES, STATE_STRIDE = range(12, 19)
 NUM_HEADS, GROUP, K_DIM, V_DIM, IS_KEYED, IS_BETA_BF16 = range(19, 25)
-LAYOUT_FIELDS = 25
 
 _INT, _FLOAT, _INTS = types.int64, types.float32, types.Array(types.int64, 1, "C")
 RECURRENCE_TYPES = (_INTS, _FLOAT, _FLOAT, *PLAN_TYPES, _INT, _INT, _INT)
 """numba types of the arguments of the kernel."""
 
 
+@cache
 def lanes_of(v_dim: int) -> int:
     """Lanes of a block: up to 128 with AVX-512, whose registers hold the sums and updates of as many; else up to 16.
 
@@ -62,7 +62,7 @@ def recurrence_kernel(is_bf16: int, lanes: int, is_delta: int) -> Callable[..., 
         layout: int64, see above.  scale, eps: float32; a negative eps leaves q and k as they are.
         order, cu_seqlens, sources, cu_marks, mark_ends, mark_slots: int32, see `state_work`.
         num_items, taken: number of rows * heads * blocks, and address of the number of them that threads took, 0 at first.
-        scratch: address of `scratch_bytes` zeros, of this thread alone.
+        scratch: address of `scratch_bytes` bytes, of this thread alone.
     """
     digest = source_digest()
     item = 2 if is_bf16 else 4
@@ -164,33 +164,29 @@ def gated_recurrence(
 ) -> Tensor:
     """See `ops.gated_recurrence`."""
     num_tokens, num_heads, v_dim = v.shape
-    k_dim = k.shape[2]
-    if not (states.dtype == torch.float32 and states[0].is_contiguous()):
+    k_dim, dtype = k.shape[2], v.dtype
+    if states.dtype != torch.float32 or states.stride()[1:] != (k_dim * v_dim, v_dim, 1):
         return reference.gated_recurrence(q, k, v, log_decay, beta, states, plan, scale, is_delta, norm_eps)
-    dtype = v.dtype
     if not (dtype in (torch.float32, torch.bfloat16) and q.dtype == k.dtype == dtype):
         q, k, v = q.float(), k.float(), v.float()
     q, k, v = (each if each.stride(2) == 1 else each.contiguous() for each in (q, k, v))
-    log_decay = log_decay.float()
-    is_keyed = log_decay.ndim == 3
+    log_decay, is_keyed = log_decay.float(), log_decay.ndim == 3
     if is_keyed and log_decay.stride(2) != 1:
         log_decay = log_decay.contiguous()
     if beta is not None and beta.dtype != torch.bfloat16:
         beta = beta.float()
     out = torch.empty((num_tokens, num_heads, v_dim), dtype=v.dtype)
-    layout = np.zeros(LAYOUT_FIELDS, np.int64)
-    for field, each in ((Q, q), (K, k), (V, v), (DECAY, log_decay), (BETA, beta)):
-        if each is not None:
-            item = each.element_size()
-            layout[field : field + 3] = each.data_ptr(), each.stride(0) * item, each.stride(1) * item
-    layout[OUT : STATE_STRIDE + 1] = (
-        out.data_ptr(),
-        out.stride(0) * out.element_size(),
-        states.data_ptr(),
-        states.stride(0) * 4,
-    )
+    fields: list[int] = []
+    for each in (q, k, v, log_decay, beta):
+        if each is None:
+            fields += 0, 0, 0
+        else:
+            item, strides = each.element_size(), each.stride()
+            fields += each.data_ptr(), strides[0] * item, strides[1] * item
+    fields += out.data_ptr(), num_heads * v_dim * out.element_size(), states.data_ptr(), states.stride(0) * 4
     is_beta_bf16 = beta is not None and beta.dtype == torch.bfloat16
-    layout[NUM_HEADS:] = num_heads, num_heads // k.shape[1], k_dim, v_dim, is_keyed, is_beta_bf16
+    fields += num_heads, num_heads // k.shape[1], k_dim, v_dim, is_keyed, is_beta_bf16
+    layout = np.array(fields, np.int64)
     lanes = lanes_of(v_dim)
     run = recurrence_kernel(int(v.dtype == torch.bfloat16), lanes, int(is_delta))
     eps = -1.0 if norm_eps is None else norm_eps

@@ -43,7 +43,6 @@ _NS_PER_ELEMENT = 1 / 4
 # Fields of the int64 layout: addresses, and bytes from token to token or slot to slot. A, D are float32; D is 0 for none.
 X, X_STRIDE, DELTA, DELTA_STRIDE, B, B_STRIDE, C, C_STRIDE, OUT, OUT_STRIDE, A, D, STATES, STATE_STRIDE = range(14)
 NUM_CHANNELS, BLOCK = 14, 15
-LAYOUT_FIELDS = 16
 
 _INT, _INTS = types.int64, types.Array(types.int64, 1, "C")
 SCAN_TYPES = (_INTS, *PLAN_TYPES, _INT, _INT, _INT)
@@ -227,7 +226,7 @@ def selective_scan(
     """See `ops.selective_scan`."""
     num_tokens, num_channels = x.shape
     state_size = a.shape[1]
-    if not (states.dtype == torch.float32 and states[0].is_contiguous() and is_supported(state_size)):
+    if not (states.dtype == torch.float32 and states.stride()[1:] == (state_size, 1) and is_supported(state_size)):
         return reference.selective_scan(x, delta, a, b, c, d, states, plan)
     dtype = x.dtype
     if not (dtype in (torch.float32, torch.bfloat16) and delta.dtype == b.dtype == c.dtype == dtype):

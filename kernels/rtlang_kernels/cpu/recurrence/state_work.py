@@ -6,6 +6,7 @@ Items write different parts of states and outputs, so results do not depend on w
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import torch
@@ -22,9 +23,18 @@ PLAN_TYPES = (_INT32S,) * 6
 """numba types of `plan_arrays`."""
 
 
+@cache
+def _in_order(num_rows: int) -> NDArray[np.int32]:
+    return np.arange(num_rows, dtype=np.int32)
+
+
 def plan_arrays(plan: StatePlan) -> tuple[NDArray[np.int32], ...]:
-    """The arrays of a plan as kernels take them, and the order of its rows, longest first."""
-    order = np.argsort(-np.diff(plan.cu_seqlens), kind="stable").astype(np.int32)
+    """The order of the rows of a plan, longest first, and its arrays."""
+    num_rows = len(plan.sources)
+    if plan.num_tokens == num_rows:
+        order = _in_order(num_rows)
+    else:
+        order = np.argsort(-np.diff(plan.cu_seqlens), kind="stable").astype(np.int32)
     return order, plan.cu_seqlens, plan.sources, plan.cu_marks, plan.mark_ends, plan.mark_slots
 
 
@@ -35,10 +45,11 @@ def share_items(
 
     Args:
         kernel: takes the arguments, then the number of items, the address of the number of items taken, and working memory of its own,
-            which is zero at first and starts at a cache line.
+            which holds anything and starts at a cache line.
     """
     num_threads = min(torch.get_num_threads(), num_items) if cost_ns >= SPLIT_NS else 1
     size = -(-scratch_bytes // LINE) * LINE
-    memory = np.zeros(num_threads * size + 2 * LINE, np.uint8)
+    memory = np.empty(num_threads * size + 2 * LINE, np.uint8)
     taken = -(-memory.ctypes.data // LINE) * LINE
+    memory[: 2 * LINE] = 0
     run_chunks(kernel, [(*arguments, num_items, taken, taken + LINE + i * size) for i in range(num_threads)])

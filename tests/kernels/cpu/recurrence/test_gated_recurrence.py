@@ -14,11 +14,12 @@ import pytest
 import torch
 
 from rtlang_kernels.contract.state_plan import NO_SLOT
-from rtlang_kernels.cpu.recurrence import gated_recurrence, state_work
+from rtlang_kernels.cpu.codegen.llvm_bridge import address_of
+from rtlang_kernels.cpu.recurrence import causal_conv, gated_recurrence, selective_scan, state_work
 from rtlang_kernels.host.processor import processor
 from rtlang_kernels.reference import recurrence as reference
 from tests.support.kernels.fused_steps import torch_threads
-from tests.support.kernels.recurrence_cases import Case, Rows, check, random_rows, recurrence_case
+from tests.support.kernels.recurrence_cases import Case, Rows, check, conv_case, random_rows, recurrence_case, scan_case
 
 ROOT = Path(__file__).parents[4]
 
@@ -45,9 +46,27 @@ def test_lanes_divide_the_values(monkeypatch: pytest.MonkeyPatch) -> None:
         own = replace(processor(), has_avx512=has_avx512)
         monkeypatch.setattr(gated_recurrence, "processor", lambda own=own: own)
         for v_dim in (*range(1, 70), 128, 256):
-            lanes = gated_recurrence.lanes_of(v_dim)
+            lanes = gated_recurrence.lanes_of.__wrapped__(v_dim)
             assert v_dim % lanes == 0
             assert lanes == most or v_dim % (2 * lanes) != 0
+
+
+def test_kernels_can_be_called_by_address() -> None:
+    """The types that are precompiled, and that a fused step calls, are those of calls from Python."""
+    rows = random_rows(np.random.default_rng(6), 2, 3)
+    kernels: list[tuple[Any, tuple[Any, ...], Case]] = [
+        (
+            gated_recurrence.recurrence_kernel(0, 16, 1),
+            gated_recurrence.RECURRENCE_TYPES,
+            recurrence_case(rows, (1, 1), (16, 16), torch.float32),
+        ),
+        (causal_conv.conv_kernel(0, 64, 4, 1), causal_conv.CONV_TYPES, conv_case(rows, 64, 4, torch.float32)),
+        (selective_scan.scan_kernel(0, 8, 16), selective_scan.SCAN_TYPES, scan_case(rows, 40, 16, torch.float32)),
+    ]
+    for kernel, arguments, case in kernels:
+        assert address_of(kernel, arguments) > 0
+        check(case, rows)
+        assert kernel.signatures == [arguments]
 
 
 @pytest.mark.parametrize("threads", [2, 3])
