@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from rtlang.contract.step import Row, RowStates, Step
 from rtlang.model import device_runner
 from rtlang.model.device_runner import DeviceRunner
 from tests.support.kernels.recorded_graphs import RecordedGraphs
+from tests.support.models.families import FAMILIES, make_config
 from tests.support.models.recurrent_decoder import RecurrentDecoder
-from tests.support.models.tiny_models import make_checkpoint
+from tests.support.models.tiny_models import make_checkpoint, random_model, save_checkpoint
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("RTLANG_TEST_DEVICE") == "cuda", reason="graphs are recorded, and weights lie on the host"
@@ -30,6 +32,18 @@ PARAMS = SamplingParams(temperature=0, logprobs=0)
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_checkpoint(tmp_path_factory.mktemp("llama"), num_hidden_layers=1)
+
+
+def settings(path: Path, **rest: Any) -> RuntimeConfig:
+    given: dict[str, Any] = {
+        "num_pages": 12,
+        "page_size": 4,
+        "num_threads": 1,
+        "max_rows": 4,
+        "max_model_len": 40,
+        **rest,
+    }
+    return RuntimeConfig(str(path), device="interpreter", dtype="float32", **given)
 
 
 def loaded(
@@ -47,21 +61,12 @@ def loaded(
     monkeypatch.setenv("RTLANG_KERNELS", "triton")
     monkeypatch.setattr(device_runner, "load_model", replaced)
     monkeypatch.setattr(device_runner, "_GRAPH_TOKENS", (4,))
-    given: dict[str, Any] = {
-        "num_pages": 12,
-        "page_size": 4,
-        "num_threads": 1,
-        "max_rows": 4,
-        "max_model_len": 40,
-    } | rest
-    runner = DeviceRunner(
-        RuntimeConfig(str(checkpoint), device="interpreter", dtype="float32", **given), RecordedGraphs()
-    )
+    runner = DeviceRunner(settings(checkpoint, **rest), RecordedGraphs())
     runner.load()
     return runner, found[0]
 
 
-def check(runner: DeviceRunner, decoder: RecurrentDecoder, rows: list[tuple[Row, list[int]]]) -> None:
+def check(runner: DeviceRunner, decoder: RecurrentDecoder | StockModel, rows: list[tuple[Row, list[int]]]) -> None:
     """Compute rows, each given with the tokens before it, and compare tokens and log-probabilities."""
     step = Step(0, tuple(row for row, _ in rows))
     flight = runner.launch(step)
@@ -120,17 +125,60 @@ def pages_of(runner: DeviceRunner) -> list[torch.Tensor]:
     return [part[None] for part in (*runner.kv.k, *runner.kv.v)]
 
 
-def test_a_model_without_attention_is_computed_kernel_by_kernel(
-    checkpoint: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_model_without_attention_is_replayed_from_graphs(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runner, decoder = loaded(checkpoint, monkeypatch, has_attention=False)
-    assert "the model has no attention layers" in caplog.text
     tokens = [5, 9, 2, 7, 7]
     first = Row(0, tokens[:4], 0, [1, 2], 0, True, PARAMS, states=RowStates(None, ((4, 0),)))
     check(runner, decoder, [(first, [])])
-    check(
-        runner, decoder, [(Row(0, tokens[4:], 4, [1, 2], 0, True, PARAMS, states=RowStates(0, ((1, 0),))), tokens[:4])]
-    )
+    after = Row(0, tokens[4:], 4, [1, 2], 0, True, PARAMS, states=RowStates(0, ((1, 0),)))
+    check(runner, decoder, [(after, tokens[:4])])
+    assert (runner.num_replayed, runner.num_eager) == (1, 1)
+
+
+@pytest.mark.filterwarnings("ignore:::transformers", "ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    "model_type",
+    [
+        pytest.param(each, marks=() if each == "lfm2" else pytest.mark.long)
+        for each in dict.fromkeys(family.model_type for family in FAMILIES if family.has_states)
+    ],
+)
+def test_families_of_transformers_have_the_logits_of_the_stock_model(
+    model_type: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (family,) = (each for each in FAMILIES if each.model_type == model_type)
+    model = random_model(make_config(family))
+    model.set_attn_implementation("eager")
+    monkeypatch.setenv("RTLANG_KERNELS", "triton")
+    monkeypatch.setattr(device_runner, "_GRAPH_TOKENS", (2,))
+    runner = DeviceRunner(settings(save_checkpoint(model, tmp_path), max_rows=2), RecordedGraphs())
+    runner.load()
+    stock = StockModel(model)
+    a, b = [5, 9, 2, 7, 7, 1, 3, 8, 4], [5, 9, 2, 7, 7, 6]
+
+    def row(tokens: list[int], start: int, page: int, slot: int) -> tuple[Row, list[int]]:
+        states = RowStates(slot if start else None, ((len(tokens) - start, slot),))
+        return Row(slot, tokens[start:], start, [page, page + 1, page + 2], 0, True, PARAMS, states=states), tokens[
+            :start
+        ]
+
+    check(runner, stock, [row(a[:6], 0, 3, 0)])
+    check(runner, stock, [row(b, 0, 7, 1), row(a[:7], 6, 3, 0)])
+    check(runner, stock, [row([*b, 2], 6, 7, 1), row(a[:8], 7, 3, 0)])
+    check(runner, stock, [row(a, 8, 3, 0)])
+    assert (runner.num_replayed, runner.num_eager) == (2, 2)
+
+
+@dataclass(frozen=True)
+class StockModel:
+    """A model of transformers alone."""
+
+    model: Any
+
+    def exact(self, token_ids: list[int]) -> torch.Tensor:
+        with torch.inference_mode():
+            logits: torch.Tensor = self.model(input_ids=torch.tensor([token_ids]), use_cache=False).logits[0]
+        return logits.double()
 
 
 def test_too_little_memory_for_states_is_refused(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:

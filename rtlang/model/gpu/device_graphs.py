@@ -27,6 +27,7 @@ from rtlang_kernels.planning.decode_states import DecodeStates
 logger = logging.getLogger(__name__)
 
 _ANOTHER = "another rank cannot do it"
+_ANY_HEADS: Heads = (1, 1, 16)
 _MAX_TABLE_WORDS = 1 << 20  # maximum size of one graph's page table
 
 
@@ -40,7 +41,7 @@ def capture_decoding(
     agree: Callable[[bool], bool] = bool,
     memory: StateMemory | None = None,
 ) -> dict[int, DecodeSteps]:
-    """Capture a graph for each number of tokens; empty if the decoder or the device does not support it, or without attention layers.
+    """Capture a graph for each number of tokens; empty if the decoder or the device does not support it.
 
     Args:
         kv: KV pages; padding tokens write to its last page.
@@ -52,9 +53,6 @@ def capture_decoding(
     """
     decoder.reserve(max_len)
     found: dict[int, DecodeSteps] = {}
-    if not decoder.geometries:
-        logger.warning("decoding steps are launched kernel by kernel: the model has no attention layers")
-        return found
     for size in reversed(sizes):  # largest first, so that the others reuse its memory
         plan = _plan(decoder, kv, size, max_len)
         batch = _batch(plan, size, kv.page_size, max_len, kv.device)
@@ -112,13 +110,14 @@ def _heads(geometry: HeadGeometry) -> Heads:
 
 
 def _plan(decoder: Decoder, kv: PagedKV, size: int, max_len: int) -> JointPlan:
-    """One reusable plan per head geometry; plans do not depend on v_head_dim."""
+    """One reusable plan per head geometry; plans do not depend on v_head_dim. Without attention layers, one for its arrays of tokens."""
     from rtlang_kernels.triton.attention.decode_plan import DecodePlan
 
     pages = -(-max_len // kv.page_size)
     windows_of: dict[Heads, list[Window]] = {}
     for geometry, window in zip(decoder.geometries, decoder.windows, strict=True):
         windows_of.setdefault(_heads(geometry), []).append(window)
+    windows_of = windows_of or {_ANY_HEADS: [(None, None)]}
     plans: dict[Heads, HeadsPlan] = {}
     for heads, windows in windows_of.items():
         num_q_heads, num_kv_heads, head_dim = heads
