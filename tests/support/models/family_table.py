@@ -69,8 +69,6 @@ def _decoders(family: Family) -> str:
 
 def _graphs(family: Family) -> str:
     """Whether steps of decoding are replayed from graphs."""
-    if family.has_states:
-        return "no (CPU only)"
     if not family.without_graphs:
         return "yes"
     return "no" if None in family.without_graphs else f"yes, except with {', '.join(map(str, family.without_graphs))}"
