@@ -6,6 +6,8 @@ import random
 
 import pytest
 
+from rtlang.contract.step import RowStates
+from rtlang.engine.requests.held_states import HeldStates
 from rtlang.engine.requests.request import Request
 from rtlang.engine.scheduling.batch_layout import BatchLayout
 from tests.support.long_tests import sized
@@ -45,6 +47,26 @@ def test_neighbouring_rows_share_exactly_their_common_pages(seed: int) -> None:
                 num_common += 1
             assert row.num_shared_tokens == num_common * PAGE_SIZE
             previous = each.pages.page_ids
+
+
+class OneState:
+    """Stands in for `StateSlots`, whose rows it lets end with their running state."""
+
+    def row(self, request: Request, num_tokens: int) -> RowStates:
+        return RowStates(0, ((num_tokens, request.request_id),))
+
+
+@pytest.mark.parametrize(
+    ("ends", "num_shared"), [((9, 14), 8), ((14, 6), 4), ((16, 14), 12), ((16, 16), 16), ((3, 16), 0)]
+)
+def test_rows_that_replay_tokens_share_no_more_than_both_reach(ends: tuple[int, int], num_shared: int) -> None:
+    requests = [request(index, [0, 1, 2, 3]) for index in range(2)]
+    for each in requests:
+        each.num_computed_tokens, each.states = 2, HeldStates((0,), 0, 16)
+    layout = BatchLayout(PAGE_SIZE, OneState())  # type: ignore[arg-type]
+    rows = layout.lay_out(requests, {each: end - 2 for each, end in zip(requests, ends, strict=True)}).rows
+    assert [row.num_shared_tokens for row in rows] == [0, num_shared]
+    assert [row.num_replayed_tokens for row in rows] == [end - 2 for end in ends]
 
 
 def test_the_order_is_kept_until_it_is_invalidated() -> None:
