@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -111,8 +114,7 @@ def check_against_stock(model: Any, path: Path, decoder: str) -> HostRunner:
     if runner.num_states:
         errors = state_errors(runner.decoder, model, runner.model_config.vocab_size)
         assert max(errors) < _STATE_TOLERANCE, errors
-    else:
-        check_tokens(runner, config, model, FULL)
+    check_tokens(runner, config, model, FULL)
     return runner
 
 
@@ -138,6 +140,25 @@ def check_tokens(runner: HostRunner | DeviceRunner, config: RuntimeConfig, model
     Raises:
         AssertionError: a token is not the one that the stock model has there.
     """
+    with _errors_raised():
+        _check_tokens(runner, config, model, load)
+
+
+@contextmanager
+def _errors_raised() -> Iterator[None]:
+    """Fail if the engine logs an error: it computes a failed step again, row by row, which would hide what failed."""
+    logged: list[str] = []
+    handler = logging.Handler(logging.ERROR)
+    handler.emit = lambda record: logged.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("rtlang").addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger("rtlang").removeHandler(handler)
+    assert logged == []
+
+
+def _check_tokens(runner: HostRunner | DeviceRunner, config: RuntimeConfig, model: Any, load: Load) -> None:
     driver = EngineDriver(runner, config)
     rng = random.Random(0)
     shared = [rng.randrange(256) for _ in range(_NUM_SHARED)]
