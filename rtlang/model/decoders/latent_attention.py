@@ -108,15 +108,7 @@ def multiply_out(model: torch.nn.Module) -> None:
         projection = getattr(module, "kv_b_proj", None)
         if not isinstance(projection, LowBitModule) or _sizes_of(module) is None:
             continue
-        device = projection.weight.device
-        weight = projection.linear.rows(torch.arange(projection.out_features, device=device))
-        with torch.device("meta"):
-            has_bias = projection.bias is not None
-            made = torch.nn.Linear(weight.shape[1], len(weight), bias=has_bias, dtype=projection.weight.dtype)
-        made.weight = torch.nn.Parameter(weight.to(projection.weight.dtype), requires_grad=False)
-        if projection.bias is not None:
-            made.bias = torch.nn.Parameter(projection.bias, requires_grad=False)
-        module.kv_b_proj = made.train(module.training)
+        module.kv_b_proj = projection.multiplied_out()
 
 
 def pack_projections(model: torch.nn.Module) -> None:

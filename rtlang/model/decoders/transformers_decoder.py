@@ -303,6 +303,7 @@ class TransformersDecoder:
         vocab = int(self.model.config.get_text_config(decoder=True).vocab_size)
         self._sequences = check_sequences(vocab)
         multiply_out(self.model)
+        self._mixers.multiply_out()
         group = self._group
         if group is None:
             self.model.to(self.device)

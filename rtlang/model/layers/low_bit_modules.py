@@ -43,6 +43,17 @@ class LowBitModule(PackedModule):
         """Where the layer differs from its weight, or None."""
         return _difference(self.linear, self.bias)
 
+    def multiplied_out(self) -> torch.nn.Linear:
+        """A float layer with the same weight, for code that does more with a weight than multiply inputs by it."""
+        dtype, device = self.weight.dtype, self.weight.device
+        weight = self.linear.rows(torch.arange(self.out_features, device=device))
+        with torch.device("meta"):
+            made = torch.nn.Linear(weight.shape[1], len(weight), bias=self.bias is not None, dtype=dtype)
+        made.weight = torch.nn.Parameter(weight.to(dtype), requires_grad=False)
+        if self.bias is not None:
+            made.bias = torch.nn.Parameter(self.bias, requires_grad=False)
+        return made.train(self.training)
+
 
 class LowBitExperts(PackedExperts):
     """Stands in for a module of experts of `transformers` whose matrices have few bits, or some of them.

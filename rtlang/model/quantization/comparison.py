@@ -13,9 +13,10 @@ from torch.nn import functional
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.step import Row, Step
+from rtlang.contract.step import Row, RowStates, Step
 from rtlang.model.batch import Batch
 from rtlang.model.layers.attention import PagedKV, StepAttention
+from rtlang.model.layers.states import StateMemory, StepStates
 from rtlang.model.loader import load_model
 
 _PAGE_SIZE = 16
@@ -76,6 +77,11 @@ def text_logits(model: str, token_ids: Sequence[int], *, dtype: str = "auto") ->
     kv = PagedKV(decoder.geometries, num_pages, _PAGE_SIZE, decoder.dtype)
     tokens = tuple(token_ids)
     row = Row(0, tokens, 0, tuple(range(num_pages)), 0, False, SamplingParams(), score_token_ids=tokens)
+    memory = StateMemory(decoder.state_shapes, 1) if decoder.state_shapes else None
+    if memory is not None:
+        row = row._replace(states=RowStates(None, ((len(tokens), 0),)))
+    batch = Batch.from_step(Step(0, (row,)), _PAGE_SIZE)
+    step_states = None if memory is None or batch.states is None else StepStates(memory, batch.states)
     with torch.inference_mode():
-        states = decoder.forward(StepAttention(Batch.from_step(Step(0, (row,)), _PAGE_SIZE), kv))
+        states = decoder.forward(StepAttention(batch, kv, states=step_states))
         return decoder.project(states).float()

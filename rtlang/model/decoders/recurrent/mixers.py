@@ -18,6 +18,7 @@ from torch import Tensor
 from rtlang.model.decoders.recurrent import lightning
 from rtlang.model.decoders.recurrent.primitives import MixerStates, RecurrentStep
 from rtlang.model.decoders.recurrent.private_class import methods_of, names_used, weights_read, with_functions
+from rtlang.model.layers.low_bit_modules import LowBitModule
 from rtlang.model.layers.states import StateShape
 
 _CACHES = "cache", "cache_params", "past_key_values"
@@ -76,12 +77,18 @@ class Mixers:
 
     def unpackable(self) -> list[torch.nn.Module]:
         """The linear layers inside of the modules whose weights their code reads."""
-        return [
-            child
-            for module in self._modules
-            for name in weights_read(type(module))
-            if isinstance(child := getattr(module, name, None), torch.nn.Linear)
-        ]
+        children = (getattr(module, name, None) for module, name in self._reads())
+        return [child for child in children if isinstance(child, torch.nn.Linear)]
+
+    def multiply_out(self) -> None:
+        """Replace layers of few bits whose weights the code of a module reads by float layers."""
+        for module, name in self._reads():
+            child = getattr(module, name, None)
+            if isinstance(child, LowBitModule):
+                setattr(module, name, child.multiplied_out())
+
+    def _reads(self) -> list[tuple[torch.nn.Module, str]]:
+        return [(module, name) for module in self._modules for name in sorted(weights_read(type(module)))]
 
     def exact_constants(self) -> AbstractContextManager[None]:
         """A context in which constants of the modules are in float32, whatever the dtype of the model."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import json
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -20,9 +21,13 @@ from rtlang.model.decoders.recurrent.primitives import RecurrentStep
 from rtlang.model.decoders.transformers_decoder import TransformersDecoder
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.layers.attention import StepAttention
+from rtlang.model.layers.low_bit_modules import LowBitModule
 from rtlang.model.layers.states import StateShape
+from rtlang.model.loader import load_model
+from rtlang.model.quantization.comparison import text_logits
 from rtlang_kernels.contract.state_plan import NO_SLOT, StatePlan
 from tests.support.models.families import FAMILIES, Family, make_config
+from tests.support.models.quantized_checkpoints import published_float8, quantize_checkpoint
 from tests.support.models.state_check import state_errors
 from tests.support.models.tiny_models import VOCAB_SIZE, make_model, random_model, save_checkpoint
 
@@ -123,6 +128,34 @@ def test_linear_layers_whose_weights_code_reads_are_not_packed() -> None:
     kept = Mixers(model).unpackable()
     assert [module for module in kept if module is model.backbone.layers[0].mixer.dt_proj]
     assert not [module for module in kept if module is model.backbone.layers[0].mixer.in_proj]
+
+
+def test_quantized_models_give_the_logits_of_their_floats(tmp_path: Path) -> None:
+    folder = save_checkpoint(make_model("mamba", time_step_rank=32), tmp_path / "codes")
+    config = json.loads((folder / "config.json").read_text())
+    config["quantization_config"] = {
+        "quant_method": "fp8",
+        "activation_scheme": "dynamic",
+        "fmt": "e4m3",
+        "weight_block_size": [128, 128],
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+    rounded: list[str] = []
+
+    def rounding(name: str, weight: torch.Tensor) -> Any:
+        rounded.append(name)
+        return published_float8(name, weight)
+
+    twin = quantize_checkpoint(folder, tmp_path / "floats", rounding)
+    assert any("dt_proj" in name for name in rounded)
+    token_ids = [(7 * place * place + 3) % 250 for place in range(25)]
+    found, expected = (text_logits(str(each), token_ids, dtype="float32") for each in (folder, twin))
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+    decoder = load_model(RuntimeConfig(model=str(folder), dtype="float32"))[0]
+    assert isinstance(decoder, TransformersDecoder)
+    mixer = decoder.model.backbone.layers[0].mixer
+    assert isinstance(mixer.in_proj, LowBitModule)
+    assert type(mixer.dt_proj) is torch.nn.Linear
 
 
 def test_only_inputs_of_convolutions_change_their_dtype() -> None:
