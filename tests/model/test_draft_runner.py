@@ -71,3 +71,9 @@ def test_another_vocabulary_is_refused(target: HostRunner) -> None:
     runner = DraftRunner(RuntimeConfig(model=target.config.model, draft_model="rtlang:tiny", **SETTINGS), target)
     with pytest.raises(ConfigError, match=r"token 0 is .* instead of .*"):
         runner.load()
+
+
+def test_a_draft_model_with_recurrent_layers_is_refused(target: HostRunner, tmp_path: Path) -> None:
+    runner = draft_runner(target, make_checkpoint(tmp_path, "mamba"))
+    with pytest.raises(ConfigError, match=r"draft_model.*expected a model without recurrent layers"):
+        runner.load()

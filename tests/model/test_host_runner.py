@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +224,25 @@ def test_a_pool_that_does_not_fit_is_refused_with_the_numbers(
         load_runner(checkpoint, num_pages=1 << 20)
     with pytest.raises(ConfigError, match="only 1,048,576 bytes of memory are free"):
         load_runner(checkpoint, num_pages=None, cache_bytes=1 << 21)
+
+
+def test_states_share_the_cache_with_pages_and_their_sizes_are_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = make_checkpoint(tmp_path, "mamba")
+    with caplog.at_level(logging.INFO, logger="rtlang.model.host_runner"):
+        runner = load_runner(path, num_pages=None, cache_bytes=200_000, page_size=16)
+    assert runner.state_memory is not None
+    state_bytes = runner.state_memory.state_bytes
+    assert (runner.num_states, runner.page_memory.page_bytes) == (200_000 // state_bytes, 0)
+    assert f"state pool of {runner.num_states} states of {state_bytes / 1024:.3g} KiB" in caplog.text
+    with pytest.raises(ConfigError, match=r"cache_bytes.*a state takes [\d,]+ bytes .* there is room for 1 and"):
+        load_runner(path, num_pages=None, cache_bytes=state_bytes + 5)
+
+
+def test_models_without_recurrent_layers_have_no_states(checkpoint: Path) -> None:
+    runner = load_runner(checkpoint)
+    assert (runner.num_states, runner.state_memory) == (0, None)
 
 
 def test_the_longest_sequence_is_the_setting_or_the_checkpoints(checkpoint: Path) -> None:
