@@ -31,7 +31,13 @@ def drafter_for(
         return None
     policy = None if draft_model is None else ModelPolicy(draft_model, cost)
     overlap = Overlap(cost, lambda: cost.host_s) if runner.is_pipelined else None
-    return Drafter((StoredText(cache), CallSites(), OwnText(), Structure()), cost, model=policy, overlap=overlap)
+    return Drafter(
+        (StoredText(cache), CallSites(), OwnText(), Structure()),
+        cost,
+        model=policy,
+        overlap=overlap,
+        replays_drafts=runner.num_states > 0,
+    )
 
 
 def load_draft_model(config: RuntimeConfig, runner: Runner, watch: ThreadWatch | None = None) -> DraftModel | None:

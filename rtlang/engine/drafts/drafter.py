@@ -90,6 +90,7 @@ class Drafter:
         max_draft_tokens: limit for a row.
         model: a draft model, whose drafts count where more of them are expected to be right than of those of the sources.
         overlap: the price of drafts on a pipelined runner; None for a runner that computes one step after the other.
+        replays_drafts: whether right drafts are computed again with the next step, as for a model with states; it counts as their cost.
 
     Attributes:
         num_drafted, num_accepted: draft tokens that were computed and that were right, by source.
@@ -104,7 +105,9 @@ class Drafter:
         max_draft_tokens: int = MAX_DRAFT_TOKENS,
         model: ModelPolicy | None = None,
         overlap: Overlap | None = None,
+        replays_drafts: bool = False,
     ) -> None:
+        self._replays_drafts = replays_drafts
         self._sources, self._cost, self._max_draft_tokens = list(sources), cost, max_draft_tokens
         self._model_policy, self.overlap = model, overlap
         self.work = CurrentWork()  # an engine sets its own
@@ -350,16 +353,29 @@ class Drafter:
         for length in (1, self._max_draft_tokens):
             num_more = length * len(candidates)
             larger = size.with_drafts(num_more, length * num_scores)
-            num_expected, seconds = self._expect(size, num_rows + num_more, larger, len(candidates))
+            num_expected, seconds = self._expect(size, num_rows + num_more, num_more, larger, len(candidates))
             if num_expected * cost > MIN_GAIN * num_rows * seconds:
                 return True
         return False
 
     def _expect(
-        self, size: StepSize, num_expected: float, larger: StepSize, num_drafting: int, num_rests: int = 1
+        self,
+        size: StepSize,
+        num_expected: float,
+        num_right: float,
+        larger: StepSize,
+        num_drafting: int,
+        num_rests: int = 1,
     ) -> tuple[float, float]:
-        """The tokens and seconds by which to judge a step of size `larger` with drafts; see `Overlap.expect`."""
+        """The tokens and seconds by which to judge a step of size `larger` with drafts; see `Overlap.expect`.
+
+        Args:
+            num_right: drafts of the step that are expected to be right.
+        """
         step_s = self._cost.predict(larger)
+        if self._replays_drafts:
+            replay = StepSize(size.num_tokens + round(num_right), size.num_samples, size.num_scores, size.num_keys)
+            step_s += self._cost.predict(replay) - self._cost.predict(size)
         if self.overlap is None:
             return num_expected, step_s
         return self.overlap.expect(size, num_expected, step_s, num_drafting, num_rests)[:2]
@@ -397,7 +413,7 @@ class Drafter:
             num_scores += draft.candidate.num_tokens + counts[index]
             length = len(order)
             larger = size.with_drafts(length, num_scores)
-            num_tokens, seconds = self._expect(size, expected, larger, num_drafting, num_rests)
+            num_tokens, seconds = self._expect(size, expected, expected - num_rows, larger, num_drafting, num_rests)
             rate = num_tokens / (spent + seconds)
             if rate > max(least, best.rate):
                 best_length, best = length, Expectation(larger, expected, rate)

@@ -175,9 +175,9 @@ class Linear:
         return self._fixed + self._per_token * size.num_tokens
 
 
-def chosen(cost: Any, num_rows: int, *, num_right: int = 0, room: int = 100) -> list[int]:
+def chosen(cost: Any, num_rows: int, *, num_right: int = 0, room: int = 100, replays_drafts: bool = False) -> list[int]:
     """Lengths of the drafts of rows whose source was right so often, per row."""
-    drafter = Drafter([Fixed(*range(60, 76))], cost)
+    drafter = Drafter([Fixed(*range(60, 76))], cost, replays_drafts=replays_drafts)
     requests = [make_request([1, 5]) for _ in range(num_rows)]
     candidates = [Candidate(request, 16, len(request.token_ids)) for request in requests]
     size = StepSize(num_rows, num_rows, 0)
@@ -195,6 +195,16 @@ def test_many_rows_draft_less_than_one() -> None:
     alone, crowd = chosen(cost, 1), chosen(cost, 32)
     assert alone[0] > 1
     assert sum(crowd) == 0
+
+
+def test_the_replay_of_right_drafts_is_part_of_their_price() -> None:
+    per_token = [1.0, 4.0, 8.0, 16.0, 24.0]
+    once = [chosen(Linear(40.0, each), 1, num_right=4)[0] for each in per_token]
+    twice = [chosen(Linear(40.0, each), 1, num_right=4, replays_drafts=True)[0] for each in per_token]
+    assert all(0 <= b <= a for a, b in zip(once, twice, strict=True))
+    assert any(0 < b < a for a, b in zip(once, twice, strict=True))
+    free = chosen(FreeCost(), 1, num_right=4, replays_drafts=True)
+    assert free == chosen(FreeCost(), 1, num_right=4)
 
 
 def test_drafts_that_were_right_grow() -> None:
