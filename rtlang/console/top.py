@@ -247,6 +247,12 @@ def _summary(snapshot: EngineSnapshot, rates: Rates | None) -> Table:
         "prefixes",
         f"{snapshot.num_prefixes:,} stored, {snapshot.num_held_pages:,} pages held, {snapshot.num_evicted_pages:,} evicted",
     )
+    if snapshot.num_states:
+        table.add_row(
+            "states",
+            f"{snapshot.num_used_states:,} in use, {snapshot.num_kept_states:,} kept of {snapshot.num_states:,}, "
+            f"{snapshot.num_evicted_states:,} evicted, {snapshot.num_replayed_tokens:,} tokens replayed",
+        )
     if snapshot.process_bytes:
         table.add_row("memory", f"{snapshot.process_bytes / (1 << 20):,.0f} MiB in the process of the engine")
     return table

@@ -10,7 +10,7 @@ from rtlang.cache.outline import OutlineNode
 from rtlang.cache.prefix_cache import Lookup
 from rtlang.cache.tiers.digest import sequence_digests
 from rtlang.cache.tiers.tier import RemoteTier
-from rtlang.contract.service.cache_report import CacheExplanation, Divergence, page_runs
+from rtlang.contract.service.cache_report import CacheExplanation, Divergence, StateReport, page_runs
 from rtlang.engine.engine import Engine
 
 _T = TypeVar("_T")
@@ -51,7 +51,7 @@ def explain_prefix(
         return found, visible(found.position, found.next_keys)
 
     found, stored = run(look)
-    position, num_in_pool = found.position, found.num_cached // size
+    position, num_in_pool = found.position, found.num_in_pages // size
     digests = sequence_digests(cache.digests.root, token_ids, size, num_pages, namespace, scope.num_public)
     for tier in engine.tiers:
         if isinstance(tier, RemoteTier):
@@ -66,7 +66,10 @@ def explain_prefix(
     if stored and position < len(token_ids):
         own = list(token_ids[position : position + NUM_SHOWN])
         divergence = Divergence(position, own[0], decode(own), stored[0], decode(stored))
-    return CacheExplanation(len(token_ids), found.num_cached, divergence, page_runs(places, size))
+    states = None
+    if cache.states is not None:
+        states = StateReport(found.num_in_pages, found.num_cached, found.state_positions)
+    return CacheExplanation(len(token_ids), found.num_cached, divergence, page_runs(places, size), states)
 
 
 def plain_node(node: OutlineNode, namespace: str, text: str) -> dict[str, Any]:

@@ -112,6 +112,14 @@ class SnapshotTaker:
             "num_held_pages": cache.num_held,
             "num_prefixes": cache.num_nodes,
         }
+        if (states := cache.states) is not None:
+            counts |= {
+                "num_states": states.num_slots,
+                "num_used_states": states.num_private,
+                "num_kept_states": states.num_kept,
+                "num_evicted_states": states.stats.num_evicted,
+                "num_replayed_tokens": states.stats.num_replayed_tokens,
+            }
         ends = [request.pages.node for request in running if request.pages.node is not None]
         requests = [_request(each, now) for each in islice(chain(running, islice(others, MAX_REQUESTS)), MAX_REQUESTS)]
         steps = [step for step in self._steps if step[0] > after_step]
@@ -171,6 +179,7 @@ def _request(request: Request, now: float) -> tuple[Any, ...]:
         request.spec.priority,
         now - request.arrival_time,
         "" if (context := request.program.account.context) is None else context.request_id,
+        request.stats.num_replayed_tokens,
     )
 
 

@@ -48,6 +48,19 @@ def test_the_summary_has_the_figures_of_the_snapshot() -> None:
     assert "memory 256 MiB in the process of the engine" in lines
 
 
+def test_states_have_a_line_where_the_model_has_any() -> None:
+    assert not any(line.startswith("states") for line in shown(some_snapshot()))
+    snapshot = replace(
+        some_snapshot(),
+        num_states=48,
+        num_used_states=8,
+        num_kept_states=30,
+        num_evicted_states=5,
+        num_replayed_tokens=28,
+    )
+    assert "states 8 in use, 30 kept of 48, 5 evicted, 28 tokens replayed" in shown(snapshot)
+
+
 def test_requests_have_a_line_each_up_to_a_limit() -> None:
     snapshot = replace(some_snapshot(), requests=(request(7), request(8, "waiting", num_cached_tokens=0)))
     lines = shown(snapshot)

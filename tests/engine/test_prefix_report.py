@@ -8,9 +8,10 @@ from typing import Any
 from rtlang.cache.node import pack
 from rtlang.cache.tiers.host_tier import HostTier
 from rtlang.contract.runs.principal import Principal
-from rtlang.contract.service.cache_report import CacheExplanation, Divergence
+from rtlang.contract.service.cache_report import CacheExplanation, Divergence, StateReport
 from rtlang.engine.prefix_report import MAX_ASKED, explain_prefix
 from tests.engine.tiers.test_page_transfers import PAGE, Driver, tokens_of
+from tests.support.engine.state_driver import StateDriver
 
 
 def explained(driver: Driver, tokens: list[int], namespace: str = "") -> CacheExplanation:
@@ -101,3 +102,22 @@ def test_long_prompts_ask_the_engine_thread_for_a_bounded_number_of_pages_at_a_t
     assert sum(num_asked) == 3 * MAX_ASKED
     assert max(num_asked) == MAX_ASKED
     assert found.pages[0].num_tokens == 3 * MAX_ASKED * PAGE
+
+
+def test_a_prompt_of_a_model_with_states_is_explained_with_what_is_replayed() -> None:
+    driver = StateDriver(8, 200, eos_every=10**9)
+    stored = [1, *range(50, 89)]
+    driver.add(stored, 2)
+    driver.run()
+
+    def explained_states(tokens: list[int]) -> tuple[int, StateReport | None]:
+        found = explain_prefix(driver.engine, lambda command: command(), str, tokens)
+        return found.num_cached_tokens, found.states
+
+    assert explained_states([*stored, 7]) == (36, StateReport(40, 36, (36,)))
+    assert explained_states([*stored[:30], 7, 8]) == (0, StateReport(28, 0))
+    asked = driver.add([*stored[:30], 7, 8], 1)
+    driver.run()
+    assert (asked.stats.num_cached_tokens, asked.stats.num_replayed_tokens) == (0, 28)
+    assert explained_states([*stored[:30], 9]) == (28, StateReport(28, 28, (28,)))
+    assert explained(Driver([]), stored).states is None

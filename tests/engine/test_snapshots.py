@@ -12,6 +12,7 @@ from rtlang.contract.service.snapshot import MAX_PREFIXES, MAX_REQUESTS, MAX_STE
 from rtlang.engine.snapshots import WATCH_S, SnapshotTaker
 from tests.support.engine.engine_driver import EngineDriver
 from tests.support.engine.fake_runner import FakeRunner
+from tests.support.engine.state_driver import StateDriver
 
 SHARED = [3 + ord(char) for char in "The shared prompt of all requests. "]  # 35 tokens, one a character
 
@@ -183,3 +184,21 @@ def test_prefixes_and_requests_name_their_namespace_and_principal() -> None:
         (name, str([1, *[90] * 7])) for name in ("", "ana")
     ]
     assert {each.principal for each in found.requests} == {"local", "ana"}
+
+
+def test_states_are_counted() -> None:
+    driver = StateDriver(8, 200, eos_every=10**9)
+    taker = SnapshotTaker("fake", driver.runner.tokenizer.decode)
+    for last in (5, 6):
+        driver.add([*SHARED, last], 2)
+        driver.run()
+    running = driver.add([*SHARED, 9, 9, 9, 9, 9], 20)
+    driver.step()
+    snapshot = taker.finish(taker.take(driver.engine, driver.now))
+    assert (snapshot.num_states, snapshot.num_used_states) == (8, 1)
+    assert (
+        snapshot.num_kept_states == 4
+    )  # at token 32 (twice the same), behind two texts and at the end of the third prompt
+    assert running.stats.num_cached_tokens == 32
+    assert [each.num_replayed_tokens for each in snapshot.requests] == [0]
+    driver.run()

@@ -41,20 +41,48 @@ class PageRun:
 
 
 @dataclass(frozen=True, slots=True)
+class StateReport:
+    """What a model with recurrent layers finds of a prompt.
+
+    Attributes:
+        num_page_tokens: tokens at its start in whole pages of the pool.
+        num_state_tokens: position of the deepest state that is kept, from which it goes on; 0 for the start of the prompt.
+        positions: of all states kept on its way.
+    """
+
+    num_page_tokens: int
+    num_state_tokens: int
+    positions: tuple[int, ...] = ()
+
+    @property
+    def num_replayed_tokens(self) -> int:
+        """Tokens in pages that are computed again for their states."""
+        return max(0, self.num_page_tokens - self.num_state_tokens)
+
+    def __str__(self) -> str:
+        return (
+            f"pages {self.num_page_tokens}, state {self.num_state_tokens}: {self.num_replayed_tokens} tokens replayed"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class CacheExplanation:
     """The cached part of a prompt, and the place of the rest.
 
     Attributes:
         num_tokens: of the prompt.
-        num_cached_tokens: tokens at its start that are in the pool, whole pages and the tokens of the next page that agree.
+        num_cached_tokens: tokens at its start that are in the pool, whole pages and the tokens of the next page that agree; of a model with
+            recurrent layers, those before the state from which it goes on.
         divergence: where the pool goes on differently; None if the whole prompt is stored, or nothing is stored after its known part.
         pages: where all its whole pages are, in order.
+        states: of a model with recurrent layers; None for others.
     """
 
     num_tokens: int
     num_cached_tokens: int
     divergence: Divergence | None
     pages: tuple[PageRun, ...]
+    states: StateReport | None = None
 
     def to_plain(self) -> dict[str, Any]:
         """The explanation as maps, lists, numbers and text."""
@@ -69,10 +97,13 @@ class CacheExplanation:
             plain["num_cached_tokens"],
             None if divergence is None else Divergence(**divergence),
             tuple(PageRun(**run) for run in plain["pages"]),
+            _states(plain.get("states")),
         )
 
     def __str__(self) -> str:
         lines = [f"{self.num_cached_tokens} of {self.num_tokens} tokens are in the pool"]
+        if self.states is not None:
+            lines = [f"{self.num_cached_tokens} of {self.num_tokens} tokens need not be computed: {self.states}"]
         found = self.divergence
         if found is not None:
             lines.append(
@@ -86,6 +117,12 @@ class CacheExplanation:
             when = "" if run.evicted_s_ago is None else f", evicted {run.evicted_s_ago:.1f} s ago"
             lines.append(f"tokens {run.start} to {run.start + run.num_tokens - 1} {where}{when}")
         return "\n".join(lines)
+
+
+def _states(plain: Mapping[str, Any] | None) -> StateReport | None:
+    if plain is None:
+        return None
+    return StateReport(plain["num_page_tokens"], plain["num_state_tokens"], tuple(plain["positions"]))
 
 
 def page_runs(places: Sequence[tuple[str | None, float | None]], page_size: int) -> tuple[PageRun, ...]:

@@ -38,10 +38,11 @@ class Metrics:
     generation_tokens, num_preemptions, engine_steps, engine_restarts, retention_refused, retention_revoked, ws_slow_closed,
     sockets_refused, cache_evicted_pages, cache_host_loaded_pages, cache_disk_loaded_pages, cache_host_recomputed_pages,
     cache_disk_recomputed_pages, cache_disk_bad_pages, cache_peer_loaded_pages, cache_peer_recomputed_pages,
-    cache_peer_bad_pages, cache_served_pages, draft_model_steps, moved_programs, request_success(reason) for each
-    finished request, and draft_tokens(source, computed, accepted).
+    cache_peer_bad_pages, cache_served_pages, cache_kept_states, cache_evicted_states, cache_state_hits, cache_state_misses,
+    cache_replayed_tokens, draft_model_steps, moved_programs, request_success(reason) for each finished request, and
+    draft_tokens(source, computed, accepted).
     Gauges (`.set(value)`, `.inc()`, `.dec()`): step_cost_error (a share), num_requests_running, num_requests_waiting,
-    kv_cache_usage_perc (0 to 1), kv_pages_free, kv_pages_held, kv_pages, cache_host_used_bytes, cache_disk_used_bytes,
+    kv_cache_usage_perc (0 to 1), kv_pages_free, kv_pages_held, kv_pages, states, states_free, cache_host_used_bytes, cache_disk_used_bytes,
     cache_peers_connected, programs_unplaced, sockets, ws_connections, ws_streams_detached, ws_resume_buffer_bytes; replicas(counts).
     Histograms (`.observe(seconds)`): time_to_first_token, inter_token_latency, e2e_request_latency, request_queue_time,
     engine_step_gap (from the end of one step to the launch of the next), grammar_compile, mask.
@@ -67,6 +68,8 @@ class Metrics:
         self.kv_pages_free = gauge("kv_pages_free", "Free KV pages.")
         self.kv_pages_held = gauge("kv_pages_held", "KV pages kept for sequences that open programs continue later.")
         self.kv_pages = gauge("kv_pages", "KV pages in the pool.")
+        self.states = gauge("states", "Slots for states of recurrent layers; 0 for a model without any.")
+        self.states_free = gauge("states_free", "Slots that hold no state.")
         self.ws_connections = gauge("ws_connections", "Open WebSocket connections.")
         self.ws_streams_detached = gauge("ws_streams_detached", "Graphs without a connection that can be resumed.")
         self.ws_resume_buffer_bytes = gauge(
@@ -76,6 +79,15 @@ class Metrics:
         self.prefix_cache_queries = counter("prefix_cache_queries", "Tokens looked up in the prefix cache.")
         self.prefix_cache_hits = counter("prefix_cache_hits", "Tokens found in the prefix cache.")
         self.cache_evicted_pages = counter("cache_evicted_pages", "Cached KV pages evicted from the pool.")
+        self.cache_kept_states = counter("cache_kept_states", "States kept at positions where others may go on.")
+        self.cache_evicted_states = counter("cache_evicted_states", "Kept states evicted for other states.")
+        self.cache_state_hits = counter("cache_state_hits", "Look-ups of a prompt that found a kept state.")
+        self.cache_state_misses = counter(
+            "cache_state_misses", "Look-ups of a prompt that found KV pages, but no state to go on from."
+        )
+        self.cache_replayed_tokens = counter(
+            "cache_replayed_tokens", "Tokens that look-ups found in KV pages behind the state to go on from."
+        )
         self.cache_host_loaded_pages = counter(
             "cache_host_loaded_pages", "KV pages loaded into the pool from cache_host_bytes."
         )

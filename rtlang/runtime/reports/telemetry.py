@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from rtlang.cache.states import StatePool
 from rtlang.contract.node_work import NodeWork, expected_output
 from rtlang.contract.service.metrics import Metrics
 from rtlang.engine.drafts.drafter import Drafter
@@ -11,6 +12,17 @@ from rtlang.engine.engine import Engine
 from rtlang.engine.requests.request import RequestOutput
 from rtlang.model.runner import Runner
 from rtlang.runtime.reports.principal_meter import PrincipalMeter
+
+
+def _state_counts(states: StatePool) -> dict[str, int]:
+    stats = states.stats
+    return {
+        "cache_kept_states": stats.num_kept,
+        "cache_evicted_states": stats.num_evicted,
+        "cache_state_hits": stats.num_hits,
+        "cache_state_misses": stats.num_misses,
+        "cache_replayed_tokens": stats.num_replayed_tokens,
+    }
 
 
 class Telemetry:
@@ -39,6 +51,10 @@ class Telemetry:
                 "cache_evicted_pages": cache.stats.num_evicted_pages,
             }
         )
+        if cache.states is not None:
+            self._count(_state_counts(cache.states))
+            metrics.states.set(cache.states.num_slots)
+            metrics.states_free.set(cache.states.num_free)
         if engine.drafter is not None:
             self._count_drafts(engine.drafter)
         metrics.step_cost_error.set(engine.step_cost.error)
@@ -133,6 +149,14 @@ def counters(engine: Engine, runner: Runner) -> dict[str, int]:
                 tiers[f"{name}_ns_per_token"] = value
         if engine.transfers.server is not None:
             tiers["num_pages_served"] = engine.transfers.server.stats.num_pages
+    states = cache.states
+    if states is not None:
+        tiers |= {
+            "num_states": states.num_slots,
+            "num_states_free": states.num_free,
+            "num_states_in_use": states.num_private,
+        }
+        tiers |= {f"num_{name}": value for name, value in _state_counts(states).items()}
     return tiers | {
         "num_drafted_tokens": 0 if drafter is None else drafter.num_drafted.total(),
         "num_accepted_tokens": 0 if drafter is None else drafter.num_accepted.total(),

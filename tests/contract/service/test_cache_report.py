@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from rtlang.contract.service.cache_report import CacheExplanation, Divergence, PageRun, page_runs
+from rtlang.contract.service.cache_report import CacheExplanation, Divergence, PageRun, StateReport, page_runs
 
 
 def test_pages_in_the_same_place_are_one_run() -> None:
@@ -42,3 +42,9 @@ def test_an_explanation_says_where_and_why() -> None:
     assert plain["divergence"]["stored_text"] == " dog"
     assert CacheExplanation.from_plain(plain) == found
     assert str(CacheExplanation(4, 4, None, (PageRun(0, 4, "pool"),))) == "4 of 4 tokens are in the pool"
+
+
+def test_an_explanation_of_a_model_with_states_says_what_is_replayed() -> None:
+    found = CacheExplanation(420, 384, None, (PageRun(0, 412, "pool"),), StateReport(412, 384, (96, 384)))
+    assert str(found) == "384 of 420 tokens need not be computed: pages 412, state 384: 28 tokens replayed"
+    assert CacheExplanation.from_plain(json.loads(json.dumps(found.to_plain()))) == found
