@@ -68,6 +68,10 @@ class BatchLayout:
                 continue
             if num_skipped_shared is not None:
                 shared, num_skipped_shared = min(shared, num_skipped_shared), None
+            if self._states is not None and rows and shared:  # a row that replays tokens may end before its pages do
+                before = rows[-1]
+                end = min(request.num_computed_tokens + num_tokens, before.num_computed_tokens + len(before.token_ids))
+                shared = min(shared, end // self._page_size * self._page_size)
             row = _row(request, num_tokens, shared if rows else 0, num_masks)
             if self._states is not None:
                 row = _with_states(row, request, self._states)

@@ -191,6 +191,8 @@ class FakeRunner:
             assert row.num_shared_tokens % self.page_size == 0
             if before is not None:
                 num_shared = row.num_shared_tokens // self.page_size
+                ends = [each.num_computed_tokens + len(each.token_ids) for each in (before, row)]
+                assert row.num_shared_tokens <= min(ends), "more is shared than a row has"
                 assert list(row.page_ids[:num_shared]) == list(before.page_ids[:num_shared])
             else:
                 assert row.num_shared_tokens == 0

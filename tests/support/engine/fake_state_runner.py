@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rtlang.contract.step import Row, RowStates, Step, StepOutput
 from tests.support.engine.fake_device import FakeDeviceRunner
 from tests.support.engine.fake_runner import EOS, FakeFlight, FakeRunner, next_token
@@ -81,12 +84,14 @@ class FakeStateRunner(FakeRunner):
     Attributes:
         num_replayed_tokens: tokens of rows whose K and V were in the pages.
         num_kept: marks of rows beside the last.
+        broken: what was wrong with steps. The engine repeats such a step in parts, which may succeed.
     """
 
     num_states: int = 8
     state_memory: FakeStateMemory = field(default_factory=FakeStateMemory)
     num_replayed_tokens: int = 0
     num_kept: int = 0
+    broken: list[AssertionError] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -94,6 +99,13 @@ class FakeStateRunner(FakeRunner):
         self._rows: dict[tuple[int, int], list[HashState]] = {}  # of a step and a row: the states after its tokens
 
     def launch(self, step: Step) -> FakeFlight:
+        try:
+            return self._launch(step)
+        except AssertionError as error:
+            self.broken.append(error)
+            raise
+
+    def _launch(self, step: Step) -> FakeFlight:
         will_fail = (
             step.step_id in self.fail_at or self.is_broken or self.raising & {row.request_id for row in step.rows}
         )
@@ -157,6 +169,15 @@ class FakeStateRunner(FakeRunner):
         after = self._rows[step_id, number]
         state = after[len(known) - 1 - row.num_computed_tokens]
         return token_after(state, seed=row.seed, choice=row.choice, eos_every=self.eos_every)
+
+    def sample(
+        self, flight: FakeFlight, rows: Sequence[Row], bitmask: NDArray[np.int32] | None, walks: object = None
+    ) -> None:
+        try:
+            super().sample(flight, rows, bitmask, walks)
+        except AssertionError as error:
+            self.broken.append(error)
+            raise
 
     def collect(self, flight: FakeFlight) -> StepOutput:
         for number in range(len(flight.step.rows)):

@@ -91,6 +91,7 @@ class StateDriver(EngineDriver):
             self.engine.scheduler.check()
 
     def assert_texts(self) -> None:
+        assert self.runner.broken == []
         for request, tokens in self.expected.items():
             if request in self.aborted:
                 assert isinstance(self.last[request].error, AbortedError)
