@@ -33,6 +33,7 @@ from rtlang.engine.requests.request import HeldPages, Pending, Request, RequestS
 from rtlang.engine.scheduling import policy
 from rtlang.engine.scheduling.batch_layout import BatchLayout
 from rtlang.engine.scheduling.fair_shares import FairShares
+from rtlang.engine.scheduling.policy import REORDER_WINDOW
 from rtlang.engine.scheduling.preemption import Preemption
 from rtlang.engine.scheduling.running_requests import RunningRequests
 from rtlang.engine.scheduling.state_slots import StateSlots
@@ -439,9 +440,11 @@ class Scheduler:
         if self._is_being_computed(plan, request, match):
             return None
         self.cache.lock(match.node)
-        if self._states is not None and not self._states.start(request, match, self._requests.take_parked_pages):
-            self.cache.unlock(match.node)
-            return False
+        if self._states is not None:
+            queued = self._waiting.first(REORDER_WINDOW)
+            if not self._states.start(request, match, queued, self._requests.take_parked_pages):
+                self.cache.unlock(match.node)
+                return False
         needed = -(-request.num_target_tokens // self._page_size) - len(match.page_ids)
         page_ids = self._preemption.allocate_first(request, needed, plan)
         if page_ids is None:

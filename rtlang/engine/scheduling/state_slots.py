@@ -67,12 +67,15 @@ class StateSlots:
 
     # -- start and end of requests
 
-    def start(self, request: Request, match: PrefixMatch, make_room: Callable[[], bool]) -> bool:
+    def start(
+        self, request: Request, match: PrefixMatch, queued: Iterable[Request], make_room: Callable[[], bool]
+    ) -> bool:
         """Give slots to a request that starts from a match; False if there are none.
 
         Its state is the deepest checkpoint, or the start of the sequence where the pool is too small to read one beside its own slots.
 
         Args:
+            queued: waiting requests; a state is worth keeping where one of them parts from this one.
             make_room: takes the slots of another request; False if there is none that gives them up.
         """
         source = match.state_slot
@@ -98,7 +101,7 @@ class StateSlots:
                 self._page_size,
                 self._sizes,
                 self._budget_bytes,
-                branch_points=request.spec.branch_points,
+                branch_points=(*request.spec.branch_points, *self._junctions(request, num_computed, queued)),
                 num_in_pages=match.num_tokens,
                 num_state_tokens=num_computed,
                 keeps_end=not request.spec.score_only,
@@ -211,6 +214,18 @@ class StateSlots:
             held.wishes.add(position)
             return other, position
         return None
+
+    def _junctions(self, request: Request, start: int, queued: Iterable[Request]) -> list[int]:
+        """Where waiting requests part from one that starts, in whole pages."""
+        begin = start // self._page_size * self._page_size
+        first_page = request.token_ids[begin : begin + self._page_size]
+        return [
+            common_position(request.token_ids, other.token_ids, other.match_limit, self._page_size)
+            for other in queued
+            if other is not request
+            and other.token_ids[begin : begin + self._page_size] == first_page
+            and other.scope == request.scope
+        ]
 
     def check(self, requests: Iterable[Request]) -> None:
         """Verify that every private slot belongs to one request, between steps."""

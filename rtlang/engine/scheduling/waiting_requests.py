@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from itertools import chain, islice
 
 from rtlang.engine.requests.flow import Entry, Flow
 from rtlang.engine.requests.request import Request, RequestStatus
@@ -58,6 +59,11 @@ class WaitingRequests:
     def started(self) -> None:
         """A popped request runs."""
         self.num -= 1
+
+    def first(self, count: int) -> list[Request]:
+        """Up to `count` waiting requests, those that go early among them."""
+        entries = chain.from_iterable(flow.waiting for flow in self._shares.active)
+        return [entry[-1] for entry in islice(entries, count) if entry[-1].status in _QUEUED]
 
     @contextmanager
     def restricted_to(self, requests: Collection[Request]) -> Iterator[None]:
