@@ -93,6 +93,17 @@ class StateStats:
     num_misses: int = 0
     num_replayed_tokens: int = 0
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """The counters by the names under which metrics give them out."""
+        return {
+            "cache_kept_states": self.num_kept,
+            "cache_evicted_states": self.num_evicted,
+            "cache_state_hits": self.num_hits,
+            "cache_state_misses": self.num_misses,
+            "cache_replayed_tokens": self.num_replayed_tokens,
+        }
+
 
 def by_value(checkpoint: Checkpoint, num_slots: int) -> Key:
     """The order of eviction: checkpoints under holds last, else the least valuable first."""

@@ -18,6 +18,7 @@ from torch import Tensor
 from rtlang.cache import system_memory
 from rtlang.cache.pool import lazy_zeros
 from rtlang_kernels.contract.state_plan import StatePlan
+from rtlang_kernels.host.huge_pages import zeros_in_huge_pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class StateMemory:
         """Allocate zeros."""
         self.shapes, self.num_slots = tuple(shapes), num_slots
         self._tensors = {
-            (each.layer, each.name): lazy_zeros((num_slots, *each.shape), each.dtype, torch.device(device))
+            (each.layer, each.name): _zeros((num_slots, *each.shape), each.dtype, torch.device(device))
             for each in self.shapes
         }
 
@@ -100,3 +101,8 @@ class StepStates:
 
     memory: StateMemory
     plan: StatePlan
+
+
+def _zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Zeros, on a host in huge pages: a step reads and writes whole states, which took 1.4 times as long in small pages."""
+    return zeros_in_huge_pages(shape, dtype) if device.type == "cpu" else lazy_zeros(shape, dtype, device)

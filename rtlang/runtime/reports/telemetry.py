@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rtlang.cache.states import StatePool
 from rtlang.contract.node_work import NodeWork, expected_output
 from rtlang.contract.service.metrics import Metrics
 from rtlang.engine.drafts.drafter import Drafter
@@ -12,17 +11,6 @@ from rtlang.engine.engine import Engine
 from rtlang.engine.requests.request import RequestOutput
 from rtlang.model.runner import Runner
 from rtlang.runtime.reports.principal_meter import PrincipalMeter
-
-
-def _state_counts(states: StatePool) -> dict[str, int]:
-    stats = states.stats
-    return {
-        "cache_kept_states": stats.num_kept,
-        "cache_evicted_states": stats.num_evicted,
-        "cache_state_hits": stats.num_hits,
-        "cache_state_misses": stats.num_misses,
-        "cache_replayed_tokens": stats.num_replayed_tokens,
-    }
 
 
 class Telemetry:
@@ -52,7 +40,7 @@ class Telemetry:
             }
         )
         if cache.states is not None:
-            self._count(_state_counts(cache.states))
+            self._count(cache.states.stats.counts)
             metrics.states.set(cache.states.num_slots)
             metrics.states_free.set(cache.states.num_free)
         if engine.drafter is not None:
@@ -156,7 +144,7 @@ def counters(engine: Engine, runner: Runner) -> dict[str, int]:
             "num_states_free": states.num_free,
             "num_states_in_use": states.num_private,
         }
-        tiers |= {f"num_{name}": value for name, value in _state_counts(states).items()}
+        tiers |= {f"num_{name}": value for name, value in states.stats.counts.items()}
     return tiers | {
         "num_drafted_tokens": 0 if drafter is None else drafter.num_drafted.total(),
         "num_accepted_tokens": 0 if drafter is None else drafter.num_accepted.total(),
