@@ -8,8 +8,8 @@ again. A state is as large as the K and V of 10 to 3,000 tokens, so it is kept w
 - at a junction found late: the pages of a prefix were stored, but no state. The visitor that pays for it keeps one for the next,
 - every m tokens, if a state is smaller than a quarter of the K and V of m tokens.
 
-All positions are whole pages: pages enter the tree when they are full, so a state inside one could be found only later, and the tokens
-after the last whole page are computed by whoever comes. Of more positions than the budget allows, those are chosen that spare the expected
+Pages enter the tree when they are full. A state inside the last page of a prompt could not be found, so it is kept at the start of that
+page. Of more positions than the budget allows, those are chosen that spare the expected
 visitors most tokens, one after the other.
 """
 
@@ -52,7 +52,7 @@ def choose(
     num_state_tokens: int = 0,
     keeps_end: bool = True,
 ) -> tuple[int, ...]:
-    """The positions of a prompt at which to keep states, ascending, in whole pages.
+    """The positions of a prompt at which to keep states, ascending, each in a page that the prompt fills.
 
     Args:
         num_tokens: of the prompt. A state after its last token serves no sequence that needs the logits of that token.
@@ -67,7 +67,8 @@ def choose(
     weights: dict[int, float] = {}
 
     def expect(position: int, weight: float) -> None:
-        position = min(position, last) // page_size * page_size
+        if -(-position // page_size) * page_size > num_tokens:  # its page is not full: others would not find it there
+            position = min(position, last) // page_size * page_size
         if position - num_state_tokens >= page_size:
             weights[position] = weights.get(position, 0.0) + weight
 

@@ -19,7 +19,7 @@ class HeldStates:
         has_before: whether `before` is known; it may be None for the start of a sequence.
         num_kv_tokens: number of tokens whose K and V are in its pages: at least `num_computed_tokens`.
         wishes: positions at which a state is to be kept, when a row passes them.
-        marks: (position, slot) of the states that the row being built keeps.
+        marks: (position, slot) of the states that the row being built keeps, and of those whose page is not full yet.
         is_sound: False once its results cannot be trusted; its states are not kept then.
     """
 

@@ -156,12 +156,14 @@ class StateSlots:
         passed = sorted(wish for wish in held.wishes if wish <= end)
         if passed:
             held.wishes.difference_update(passed)
-            held.marks = [
+            held.marks += [
                 (wish, slot)
                 for wish in passed
-                if start < wish <= num_stored and (slot := self._allocate_wished()) is not None
+                # Inside a page that is not full the state waits for the page, unless the row goes on from there.
+                if start < wish <= (num_stored if wish == end else max(num_stored, request.num_prompt_tokens))
+                and (slot := self._allocate_wished()) is not None
             ]
-        marks = [(position - start, slot) for position, slot in held.marks]
+        marks = [(position - start, slot) for position, slot in held.marks if position > start]
         if not marks or marks[-1][0] < num_tokens:
             marks.append((num_tokens, held.target))
         return RowStates(held.source, tuple(marks))
@@ -175,10 +177,13 @@ class StateSlots:
             self._unlock(held, held.before)
         if last not in held.slots:  # the request goes on from a checkpoint
             self._pool.lock(last)
-        for position, slot in held.marks:
-            assert request.pages.node is not None
-            self._cache.keep_state(request.pages.node, position, slot)
-        held.marks = []
+        if held.marks:
+            node, num_stored = request.pages.node, request.pages.num_tree_tokens
+            assert node is not None
+            for position, slot in held.marks:
+                if position <= num_stored:
+                    self._cache.keep_state(node, position, slot)
+            held.marks = [mark for mark in held.marks if mark[0] > num_stored]
         if self._is_pipelined:
             held.before, held.num_before, held.has_before = held.source, row.num_computed_tokens, True
         else:
@@ -236,7 +241,7 @@ class StateSlots:
                 continue
             own += held.slots
             assert len(held.slots) == self._num_own
-            assert not held.marks
+            own += [slot for _, slot in held.marks]
             assert held.num_kv_tokens >= request.num_computed_tokens
             assert (held.source is None) == (request.num_computed_tokens == 0)
         assert len(own) == len(set(own)) == self._pool.num_private, "a slot belongs to two requests, or to none"

@@ -25,13 +25,15 @@ class Call(NamedTuple):
         base: index of the other call, and whether its generated tokens belong to the prompt.
         own: the new tokens.
         max_tokens: to generate.
-        branches: whether it is known that others will continue it.
+        branches: whether it is known that others will continue it; then it is held, as programs do.
+        points: positions of its prompt at which others are known to part from it.
     """
 
     base: tuple[int, bool] | None
     own: Sequence[int]
     max_tokens: int
     branches: bool = False
+    points: tuple[int, ...] = ()
 
 
 Trace = list[list[Call]]
@@ -66,7 +68,9 @@ def questions(num_documents: int = 4, num_questions: int = 6, *, together: bool,
     rng = random.Random(3)
     documents = [_text(rng, 505) for _ in range(num_documents)]
     calls = [
-        Call(None, [*document, *_text(rng, 25)], 20, knows) for _ in range(num_questions) for document in documents
+        Call(None, [*document, *_text(rng, 25)], 20, points=(505,) if knows else ())
+        for _ in range(num_questions)
+        for document in documents
     ]
     return [calls] if together else [[each] for each in calls]
 
@@ -108,13 +112,12 @@ def replay(trace: Trace, num_states: int) -> Outcome:
                 prompt, generated = texts[call.base[0]]
                 prefix = [*prompt, *generated] if call.base[1] else prompt
             tokens = [*prefix, *call.own]
-            points = (len(tokens), 505) if call.branches else ()
-            requests.append(driver.add(tokens, call.max_tokens, branch_points=points))
+            requests.append(driver.add(tokens, call.max_tokens, branch_points=call.points))
             num_prompt += len(tokens)
             num_output += call.max_tokens - 1
         driver.run()
         for call, request in zip(wave, requests, strict=True):
-            if call.branches:  # as programs do with what they continue
+            if call.branches:
                 driver.engine.cache.hold(request.token_ids, 0.0)
         texts += [(request.token_ids[: request.num_prompt_tokens], request.output_token_ids) for request in requests]
     states = driver.engine.cache.states
