@@ -198,3 +198,20 @@ def test_the_only_checkpoint_goes_to_the_junction() -> None:
         requests.append(driver.add([*prefix, 50 + index, *text(9, index)], 1))
         driver.run()
     assert [each.stats.num_cached_tokens for each in requests] == [0, 0, 28]
+
+
+@pytest.mark.parametrize("num_steps", [2, 3, 4, 8, 11, 12])
+def test_a_request_that_ends_beside_its_row_in_flight_leaves_the_state_before_it(num_steps: int) -> None:
+    driver = StateDriver(8, 200, is_pipelined=True, eos_every=NEVER, max_step_tokens=6)
+    first = driver.add(text(50), 20)
+    for _ in range(num_steps):
+        driver.step()
+    assert first.pending.num_computed_tokens > 0
+    num_known = first.num_computed_tokens - first.pending.num_computed_tokens
+    driver.engine.abort(first)
+    driver.aborted.add(first)
+    known = first.token_ids[: num_known + 1]
+    again = driver.add([*known, 7, 8, 9], 4)
+    driver.run()
+    assert again.stats.num_cached_tokens == num_known
+    driver.assert_texts()
