@@ -15,6 +15,7 @@ from rtlang.engine.requests.credit import Credit
 from rtlang.engine.requests.held_states import HeldStates
 from rtlang.engine.scheduling.state_slots import StateSlots
 from tests.support.engine.state_driver import StateDriver
+from tests.support.engine.state_traces import TRACES, replay
 from tests.support.requests import make_request
 
 NEVER = 10**9
@@ -215,3 +216,17 @@ def test_a_request_that_ends_beside_its_row_in_flight_leaves_the_state_before_it
     driver.run()
     assert again.stats.num_cached_tokens == num_known
     driver.assert_texts()
+
+
+MOST = {"tree, branches known": 1.05, "chat of 43 turns": 1.02, "questions at once": 1.07, "questions in turn": 1.9}
+QUICK = "questions at once"
+
+
+@pytest.mark.parametrize(
+    "name", [QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in MOST if name != QUICK)]
+)
+def test_prefixes_are_shared_nearly_as_without_states(name: str) -> None:
+    make, num_states = TRACES[name]
+    dense, hybrid = replay(make(), 0), replay(make(), num_states)
+    assert dense.num_computed <= hybrid.num_computed <= MOST[name] * dense.num_computed
+    assert hybrid.num_computed * 2 < hybrid.num_prompt_tokens
