@@ -42,6 +42,7 @@ from rtlang.runtime.executors.host import Host
 from rtlang.runtime.executors.model_calls import ModelCalls
 from rtlang.runtime.executors.text_nodes import TextNodes
 from rtlang.runtime.executors.value_nodes import ValueNodes
+from rtlang.runtime.nodes.branch_points import BranchPoints
 from rtlang.runtime.nodes.graph_retention import GraphRetention
 from rtlang.runtime.nodes.node_ends import Executor, NodeEnds
 from rtlang.runtime.nodes.node_table import NodeTable
@@ -99,7 +100,8 @@ class GraphExecution:
         self._ends = ends = NodeEnds(
             graph_id, listener, host.clock, table, slices, retention, self._executors, host.work
         )
-        self._calls = calls = ModelCalls(table, ends, slices, host, account, options)
+        self._branches = BranchPoints(table) if host.has_states else None
+        self._calls = calls = ModelCalls(table, ends, slices, host, account, options, self._branches)
         self._given = given = GivenOutcomes(table, ends, slices, calls, host, account, options.known)
         self._values = ValueNodes(table, ends, slices, host.reserve, reports_progress=options.reports_progress)
         self._decisions = Decisions(table, ends, slices, calls, given.known, outputs or (), self._start, host.reserve)
@@ -178,6 +180,8 @@ class GraphExecution:
         for node in nodes:
             self.table.add(node)
         self._retention.add(nodes)
+        if self._branches is not None:
+            self._branches.add(nodes)
         for node in nodes:
             if self._given.end_cancelled(node):
                 continue

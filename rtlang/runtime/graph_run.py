@@ -147,6 +147,7 @@ class GraphRun:
             reserve=share.reserve,
             worked=self._note_work,
             call_at=lambda when, act: loop.call_at(when, partial(self._guard, act)).cancel,
+            has_states=runner.num_states > 0,
         )
         self._execution = GraphExecution(
             graph_id, options, host, self._on_event, self._end, outputs=outputs, on_expand=share.expand

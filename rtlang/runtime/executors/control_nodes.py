@@ -123,6 +123,7 @@ class ControlNodes:
             self._reserve(result.measure.num_bytes)  # it is sent
         sequence = self._table.sequence(end)
         del self._running[node.node_id]
+        self._table.block_ends[node.node_id] = end
         self._ends.end_value(node, result, control.started, sequence)
 
     def stop(self, node: Switch | Repeat, *, is_cancelled: bool = False) -> Stopped:

@@ -36,6 +36,7 @@ class Host:
         work: the record of the engine thread's work.
         worked: called with the seconds that this thread has worked on nodes.
         turn: the work of the engine thread's present turn.
+        has_states: whether the model goes on only from states that were kept, so that places where sequences branch must be found.
         call_at: calls a function at a time of the clock, and returns what cancels that; None has no timers.
     """
 
@@ -53,3 +54,4 @@ class Host:
     worked: Callable[[float], None] = lambda seconds: None
     turn: TurnWork = field(default_factory=TurnWork)
     call_at: Callable[[float, Callable[[], None]], Callable[[], None]] | None = None
+    has_states: bool = False

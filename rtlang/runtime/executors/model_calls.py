@@ -31,6 +31,7 @@ from rtlang.runtime.executors.early_fields import EarlyFields, early_value
 from rtlang.runtime.executors.host import Host
 from rtlang.runtime.executors.seeds import node_seed
 from rtlang.runtime.executors.selection import select_scores, softmax, token_logprobs
+from rtlang.runtime.nodes.branch_points import BranchPoints
 from rtlang.runtime.nodes.node_ends import NodeEnds, Stopped
 from rtlang.runtime.nodes.node_table import NodeTable
 from rtlang.runtime.nodes.work_slices import START_US, STARTS_A_TURN, WorkSlices
@@ -50,7 +51,8 @@ class NodeRequests:
     node: Generate | Select
     started: float
     before: TokenSequence
-    prompt: tuple[int, ...] = ()  # generate: the tokens before it, without the one that healing takes back
+    prompt: tuple[int, ...] = ()  # the tokens before it, without the one that healing takes back
+    branch_points: tuple[int, ...] = ()
     healing: Healing | None = None
     requests: list[Request] = field(default_factory=list)
     by_choice: dict[int, Request] = field(default_factory=dict)  # generate: the first request of each completion
@@ -69,6 +71,7 @@ class ModelCalls:
     Args:
         account: accounts for what the nodes spend, if the run has a budget.
         options: of the run, with a seed.
+        branches: finds the places where prompts branch; None if the model has no states.
 
     Attributes:
         usage: the tokens of all ended nodes.
@@ -83,10 +86,12 @@ class ModelCalls:
         host: Host,
         account: BudgetAccount | None,
         options: RunOptions,
+        branches: BranchPoints | None = None,
     ) -> None:
         self.usage, self.continue_from = Usage(), dict(options.continue_from)
         self._table, self._ends, self._slices, self._host, self._account = table, ends, slices, host, account
         self._seed, self._reports_progress = options.seed or 0, options.reports_progress
+        self._branches = branches
         self._tokenizer = host.tokenizer
         self._work: dict[int, NodeRequests] = {}
         self._early = EarlyFields()
@@ -215,11 +220,18 @@ class ModelCalls:
         work.prompt = self._prompt(before)
         if work.healing is not None:
             work.prompt = work.prompt[:-1]
+        num_all = len(work.prompt)
         if node.params.truncate_prompt_tokens is not None:
             work.prompt = work.prompt[-node.params.truncate_prompt_tokens :]
+        work.branch_points = self._find_branch_points(node, before, len(work.prompt), num_all - len(work.prompt))
         self._start_in_turns(
             work, [partial(self._start_choice, work, each) for each in range(num_texts) if each not in held]
         )
+
+    def _find_branch_points(
+        self, node: Generate | Select, before: TokenSequence, num_prompt_tokens: int, start: int = 0
+    ) -> tuple[int, ...]:
+        return () if self._branches is None else self._branches.find(node, before, num_prompt_tokens, start)
 
     def _start_in_turns(self, work: NodeRequests, starts: Sequence[Callable[[], None]], done: int = 0) -> None:
         """Start the requests of a node, some of them in later turns."""
@@ -265,6 +277,7 @@ class ModelCalls:
                 first_banned_ids=() if healing is None else healing.banned_token_ids,
                 given_ids=given[choice] if choice < len(given) else (),
                 site=(_site(node), node.constraint),
+                branch_points=work.branch_points,
             )
         )
         work.requests.append(request)
@@ -412,7 +425,8 @@ class ModelCalls:
 
     def _start_select(self, node: Select, before: TokenSequence) -> None:
         work = self._work[node.node_id] = NodeRequests(node, self._ends.clock(), before)
-        prompt = self._prompt(before)
+        prompt = work.prompt = self._prompt(before)
+        work.branch_points = self._find_branch_points(node, before, len(prompt))
         work.choices = [tuple(self._tokenizer.encode(choice, is_start=not prompt)) for choice in node.choices]
         prefixes = [prompt]
         if node.method is SelectMethod.UNCONDITIONAL_LIKELIHOOD_NORMALIZED:
@@ -440,6 +454,7 @@ class ModelCalls:
                 is_urgent=work.node.marks.is_urgent,
                 score_from=max(1, len(prefix)),
                 score_only=True,
+                branch_points=work.branch_points if prefix is work.prompt else (),
             )
         )
         work.requests.append(request)

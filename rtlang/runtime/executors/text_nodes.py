@@ -8,22 +8,25 @@ well, each of them once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from sys import getsizeof
 
 from rtlang.contract.accounts.request_account import WorkKind
-from rtlang.contract.errors import ApplyError, ContextLengthError
+from rtlang.contract.errors import ApplyError, ContextLengthError, RtlangError
 from rtlang.contract.graph.function_costs import text_price
 from rtlang.contract.graph.pure_functions import shown_operands
 from rtlang.contract.graph.value_size import Measured
 from rtlang.contract.graph.value_text import bounded_text
 from rtlang.contract.request_graph import Arg, Part, Ref, RoleEnd, RoleStart, Text, TokenIds
 from rtlang.model.text.conversation import CHARS_OF_MESSAGE
+from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.executors.host import Host
 from rtlang.runtime.nodes.node_ends import NodeEnds, Stopped
 from rtlang.runtime.nodes.node_table import NodeTable
 from rtlang.runtime.nodes.work_slices import CHAR_US, SMALL_WORK_US, WorkSlices
-from rtlang.runtime.texts.token_sequence import TokenSequence, append_text
+from rtlang.runtime.texts.borders import message_ends_of
+from rtlang.runtime.texts.token_sequence import TokenSequence, append_text, num_common
 
 MANY_PARTS = 500
 """A text of more parts is put together beside the engine thread, whatever they are."""
@@ -94,9 +97,35 @@ def _encoded(
     """
     texts = with_texts(parts, max_tokens * host.tokenizer.longest_token, max_tokens)
     tokenizer, is_constant = host.tokenizer, node.marks.is_constant
-    after = append_text(before, texts, tokenizer, {}, str, max_tokens, is_constant=is_constant)
+    ends = message_ends_of(tokenizer) if host.has_states else None
+    after = append_text(before, texts, tokenizer, {}, str, max_tokens, is_constant=is_constant, message_ends=ends)
+    if host.has_states and before.is_constant:
+        after = _with_constant(node, texts, before, after, tokenizer, max_tokens)
     host.reserve(new_bytes(after))
     return after
+
+
+def _with_constant(
+    node: Text,
+    texts: Sequence[Part],
+    before: TokenSequence,
+    after: TokenSequence,
+    tokenizer: Tokenizer,
+    max_tokens: int,
+) -> TokenSequence:
+    """A sequence that knows how many tokens at its start are the same whatever the inputs and generated values are.
+
+    Args:
+        before: is constant.
+    """
+    num_parts = next((at for at, part in enumerate(node.parts) if isinstance(part, (Ref, Arg))), None)
+    if num_parts is None:
+        return replace(after, num_constant=len(after))
+    try:
+        constant = append_text(before, texts[:num_parts], tokenizer, {}, str, max_tokens)
+    except RtlangError:  # a template may take a message only as a whole
+        constant = before
+    return replace(after, num_constant=num_common(constant, after), is_constant=False)
 
 
 def with_texts(parts: Sequence[KnownPart], max_chars: int, max_tokens: int) -> tuple[Part, ...]:

@@ -157,6 +157,7 @@ class NodeTable:
         uses: which nodes that have not ended use which.
         waits: the actions.
         work_ahead: the estimated work of the nodes that have not begun.
+        block_ends: by control node that has ended, the node whose sequence it has; None for an empty sequence.
         truncates: whether a generation sees only the end of its sequence, so that sequences may be longer than the model takes.
     """
 
@@ -168,6 +169,7 @@ class NodeTable:
         self.values: dict[tuple[int, int], Any] = {}
         self.measures: dict[tuple[int, int], Measure] = {}
         self.errors: dict[int, RtlangError] = {}
+        self.block_ends: dict[int, int | None] = {}
         self.lost_choices: set[tuple[int, int]] = set()
         self.uses, self.waits = Uses(), Waits(generations_last=generations_last)
         self.work_ahead, self.truncates = NodeWork(), False

@@ -16,6 +16,7 @@ from rtlang.contract.request_graph import Arg, Part, Ref, RoleEnd, RoleStart, To
 from rtlang.model.text import tracked_text
 from rtlang.model.text.conversation import Conversation, common_prefix
 from rtlang.model.text.tokenizer import Tokenizer
+from rtlang.runtime.texts.borders import MessageEnds
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,9 @@ class TokenSequence:
     Attributes:
         own_ids: the tokens after `before`. Each node stores only its own tokens, so long chains stay small.
         base: the sequence before the text that the conversation says was written; None if that text cannot be replaced.
+        own_ends: positions in the sequence at which messages end within `own_ids`, ascending; empty unless they were asked for.
+        num_constant: tokens at the start that are the same in every run of the program, as far as that was asked for.
+        is_constant: nothing was generated in it, and no input or generated value is in it.
     """
 
     own_ids: tuple[int, ...] = ()
@@ -32,6 +36,9 @@ class TokenSequence:
     before: TokenSequence | None = None
     num_before: int = 0
     base: TokenSequence | None = None
+    own_ends: tuple[int, ...] = ()
+    num_constant: int = 0
+    is_constant: bool = True
 
     def __len__(self) -> int:
         return self.num_before + len(self.own_ids)
@@ -39,29 +46,48 @@ class TokenSequence:
     @property
     def token_ids(self) -> tuple[int, ...]:
         """All tokens from the start; computed on each access."""
-        pieces: list[tuple[int, ...]] = []
+        return tuple(chain.from_iterable([piece.own_ids for piece in self.pieces()]))
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The positions at which messages end, ascending, as far as they were asked for; computed on each access."""
+        return tuple(chain.from_iterable([piece.own_ends for piece in self.pieces()]))
+
+    def pieces(self) -> list[TokenSequence]:
+        """The sequences that end with the own tokens of each part of this one, the shortest first."""
+        found: list[TokenSequence] = []
         at: TokenSequence | None = self
         while at is not None:
-            pieces.append(at.own_ids)
+            found.append(at)
             at = at.before
-        return tuple(chain.from_iterable(reversed(pieces)))
+        return found[::-1]
 
     def without_last(self) -> TokenSequence:
         """This sequence without its last token, with the same messages."""
-        own_ids, before = (self.own_ids, self.before) if self.own_ids else (self.token_ids, None)
+        own_ids, own_ends, before = self.own_ids, self.own_ends, self.before
+        if not own_ids:
+            own_ids, own_ends, before = self.token_ids, self.ends, None
         num_before = 0 if before is None else self.num_before
-        return replace(self, own_ids=own_ids[:-1], before=before, num_before=num_before)
+        length = len(self) - 1
+        return replace(
+            self,
+            own_ids=own_ids[:-1],
+            before=before,
+            num_before=num_before,
+            own_ends=tuple(end for end in own_ends if end <= length),
+            num_constant=min(self.num_constant, length),
+        )
 
-    def followed_by(self, token_ids: Sequence[int]) -> TokenSequence:
-        """This sequence followed by more tokens, with the same messages."""
-        return replace(self, own_ids=tuple(token_ids), before=self, num_before=len(self))
+    def followed_by(self, token_ids: Sequence[int], ends: Sequence[int] = ()) -> TokenSequence:
+        """This sequence followed by more tokens, with the same messages; `ends`: the positions at which messages end among them."""
+        return replace(self, own_ids=tuple(token_ids), before=self, num_before=len(self), own_ends=tuple(ends))
 
     def generated(self, token_ids: Sequence[int], text: str) -> TokenSequence:
         """This sequence followed by generated tokens and their text."""
         after = self.followed_by(token_ids)
         if not self.conversation.is_open:
-            return replace(after, base=None)
-        return replace(after, conversation=self.conversation.grown(text))
+            return replace(after, base=None, is_constant=False)
+        return replace(after, conversation=self.conversation.grown(text), is_constant=False)
 
 
 def append_text(
@@ -73,18 +99,20 @@ def append_text(
     max_tokens: int,
     *,
     is_constant: bool = False,
+    message_ends: MessageEnds | None = None,
 ) -> TokenSequence:
     """Append the text of `parts` to a sequence. Adjacent strings are encoded together.
 
     Args:
         max_tokens: maximum length of the whole sequence; checked before encoding where possible.
         is_constant: the text is part of a program, so that its tokens are worth remembering.
+        message_ends: finds where messages end; None does not look for it.
     Raises:
         ContextLengthError: the sequence exceeds max_tokens; the error gives the known count or a lower bound.
         RequestError: messages are nested, or tools are given with a later message.
         ParameterError: the chat template refuses the messages, or a token id is not in the vocabulary.
     """
-    writer = _Writer(before, tokenizer, max_tokens, is_constant=is_constant)
+    writer = _Writer(before, tokenizer, max_tokens, message_ends, is_constant=is_constant)
     texts = [_text_of(part, inputs, text_of) for part in parts]
     at = 0
     while at < len(parts):
@@ -105,6 +133,18 @@ def append_text(
             case _:
                 writer.add(text or "")
     return writer.end()
+
+
+def num_common(first: TokenSequence, second: TokenSequence) -> int:
+    """The number of tokens with which both sequences begin."""
+    if first is second:
+        return len(first)
+    a, b = first.token_ids, second.token_ids
+    low, high = 0, min(len(a), len(b))
+    while low < high:  # bisection on slices, which compare at C speed
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if a[low:middle] == b[low:middle] else (low, middle - 1)
+    return low
 
 
 def _text_of(part: Part, inputs: Mapping[str, str], text_of: Callable[[Ref], str]) -> str | None:
@@ -131,7 +171,16 @@ def _end_of_message(parts: Sequence[Part], start: int) -> int | None:
 class _Writer:
     """Appends parts to a sequence."""
 
-    def __init__(self, before: TokenSequence, tokenizer: Tokenizer, max_tokens: int, *, is_constant: bool) -> None:
+    def __init__(
+        self,
+        before: TokenSequence,
+        tokenizer: Tokenizer,
+        max_tokens: int,
+        message_ends: MessageEnds | None,
+        *,
+        is_constant: bool,
+    ) -> None:
+        self._message_ends = message_ends
         self._sequence, self._tokenizer, self._max_tokens = before, tokenizer, max_tokens
         self._encode = tokenizer.constant_texts.encode if is_constant else tokenizer.encode
         self._token_ids: list[int] = []
@@ -219,7 +268,9 @@ class _Writer:
     def _settled(self) -> TokenSequence:
         """The sequence with all tokens so far."""
         if self._token_ids:
-            self._sequence = self._sequence.followed_by(self._token_ids)
+            finder = self._message_ends
+            ends = () if finder is None else finder.find(self._token_ids, len(self._sequence))
+            self._sequence = self._sequence.followed_by(self._token_ids, ends)
             self._token_ids = []
         return self._sequence
 

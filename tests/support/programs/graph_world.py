@@ -13,6 +13,7 @@ from rtlang.contract.runs.run_options import RunOptions
 from rtlang.engine.engine import Engine, LoadedModel
 from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.requests.program_account import ProgramAccount
+from rtlang.engine.requests.request import Request, RequestSpec
 from rtlang.runtime.executors.host import Host
 from rtlang.runtime.graph_execution import GraphExecution
 from rtlang.runtime.nodes.node_table import NodeTable
@@ -35,6 +36,7 @@ class World:
         self.events: dict[int, list[Event]] = {}
         self.num_ended = 0
         self.tables: list[NodeTable] = []
+        self.specs: list[RequestSpec] = []  # of all requests, in order
         self.timers: list[tuple[float, Callable[[], None]]] = []
 
     def call_at(self, when: float, act: Callable[[], None]) -> Callable[[], None]:
@@ -58,14 +60,20 @@ class World:
             self.num_ended += 1
 
         program = ProgramAccount(self.now)
+
+        def add(spec: RequestSpec) -> Request:
+            self.specs.append(spec)
+            return self.engine.add(replace(spec, program=program), self.now)
+
         host = Host(
-            TOKENIZER,  # type: ignore[arg-type]
+            self.runner.tokenizer,
             self.runner.max_model_len,
-            lambda spec: self.engine.add(replace(spec, program=program), self.now),
+            add,
             self.engine.abort,
             lambda: self.now,
             pages=ProgramPages(self.engine.cache, program.arrival_time),
             call_at=self.call_at,
+            has_states=self.runner.num_states > 0,
         )
         options = RunOptions(inputs or {}, is_open, **others)
         state = GraphExecution(graph_id, options, host, tell, end)
