@@ -125,16 +125,22 @@ def _marked(
     if "path" in passes:
         found = _path_of_one(graph, others[0]) if is_one else paths(graph)
     marks_constants = "fold" in passes
+    kept = context.keep if lives is not None and context.is_open else ()
     if found is not None:
         savings.path_tokens, savings.graph_tokens = found.longest, found.total
     nodes: list[Node] = []
     for node in graph.nodes:
         node_id = node.node_id
         if type(node) is Text:
+            marks = node.marks
             if marks_constants and is_constant(node):
                 savings.constant_texts += 1
                 savings.constant_chars += sum([len(part) for part in node.parts if type(part) is str])
-                node = Text(node_id, node.parent, node.parts, _CONSTANT)
+                marks = _CONSTANT
+            if node_id in kept:
+                marks = _KEPT_CONSTANT if marks is _CONSTANT else _KEPT
+            if marks is not node.marks:
+                node = Text(node_id, node.parent, node.parts, marks)
         elif is_generation(node):
             is_urgent = urgent is None or node_id in urgent
             savings.deferred_nodes += not is_urgent
@@ -169,3 +175,5 @@ def _path_of_one(graph: RequestGraph, node_id: int) -> Paths:
 
 
 _CONSTANT = Marks(is_constant=True)
+_KEPT, _KEPT_CONSTANT = Marks(lifetime="program"), Marks(lifetime="program", is_constant=True)
+"""Of texts that later parts may continue although they already have a child."""

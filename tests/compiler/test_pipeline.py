@@ -13,7 +13,7 @@ from rtlang.compiler.context import Context
 from rtlang.compiler.pipeline import PASSES, chosen_passes, compile_graph
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.request_graph import Block, Const, Generate, Ref, RequestGraph, Select, Switch, Text
+from rtlang.contract.request_graph import Block, Const, Generate, Marks, Ref, RequestGraph, Select, Switch, Text
 from tests.support.long_tests import sized
 from tests.support.programs.fake_target import Call, FakeTarget
 from tests.support.programs.program_oracle import programs, record
@@ -153,3 +153,19 @@ def test_paths_in_a_block_include_what_follows_the_control_node() -> None:
     assert isinstance(control, Switch)
     (inner,) = (case for _, case in control.cases)
     assert [node.marks.remaining_tokens for node in inner.nodes if isinstance(node, Generate)] == [17, 7]
+
+
+def test_texts_that_later_parts_continue_again_are_marked() -> None:
+    nodes = (Text(0, None, ("a",)), Text(1, 0, ("b",)), Generate(2, 1, "x", SamplingParams()), Text(3, 1, (Ref(2, 0),)))
+
+    def marks(passes: str | bool, *, is_open: bool) -> dict[int, Marks]:
+        context = Context(keep={1, 3}, is_open=is_open)
+        graph, _ = compile_graph(RequestGraph(nodes), chosen_passes(passes), context)
+        return {node.node_id: node.marks for node in graph.nodes if isinstance(node, Text)}
+
+    assert marks(True, is_open=True) == {
+        1: Marks(lifetime="program", is_constant=True),
+        3: Marks(lifetime="program"),
+    }
+    assert marks(True, is_open=False) == {1: Marks(is_constant=True), 3: Marks()}
+    assert marks("-retain", is_open=True) == {1: Marks(is_constant=True), 3: Marks()}
