@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rtlang_kernels.contract.attention_plan import AttentionPlan
+from rtlang_kernels.contract.delta_layer import DeltaLayer, DeltaWeights
 from rtlang_kernels.contract.experts import Experts
 from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape, FusedStep, LinearLayer
 from rtlang_kernels.contract.low_bit import LowBitWeight
 from rtlang_kernels.contract.sampler_settings import SamplerSettings
 from rtlang_kernels.contract.state_plan import StatePlan
 from rtlang_kernels.reference import attention as reference_attention
+from rtlang_kernels.reference import delta_layer as reference_delta
 from rtlang_kernels.reference import experts as reference_experts
 from rtlang_kernels.reference import kv_cache as reference_kv_cache
 from rtlang_kernels.reference import layer_ops as reference_layers
@@ -46,7 +48,7 @@ class Backend:
     in] into out [num_tokens, num_heads, out], both with contiguous heads; None leaves that to torch.
     `fused_step` is None or covers only supported shapes, see `rtlang_kernels.contract.fused_step`; it returns None for linear layers that
     are not supported. `experts` makes the experts of a layer from the first and the second linear layer of each, with inputs and results of
-    a dtype.
+    a dtype. `delta_layer` makes a gated delta layer, see `rtlang_kernels.contract.delta_layer`.
     """
 
     name: str
@@ -78,6 +80,8 @@ class Backend:
     )
     gated_recurrence: Callable[..., Tensor] = reference_recurrence.gated_recurrence
     selective_scan: Callable[..., Tensor] = reference_recurrence.selective_scan
+    delta_layer: Callable[[DeltaWeights], DeltaLayer] = reference_delta.ReferenceDeltaLayer
+    sigmoid_gate: Callable[[Tensor, Tensor], None] = reference_delta.sigmoid_gate
     experts: Callable[[Sequence[LinearLayer], Sequence[LinearLayer], torch.dtype], Experts] = (
         reference_experts.ReferenceExperts
     )
@@ -118,7 +122,7 @@ def cpu_backend() -> Backend:
     )
     from rtlang_kernels.cpu.attention import attention, head_linear
     from rtlang_kernels.cpu.fused import fused_step, grouped_experts
-    from rtlang_kernels.cpu.recurrence import causal_conv, gated_recurrence, selective_scan
+    from rtlang_kernels.cpu.recurrence import causal_conv, delta_layer, gated_recurrence, selective_scan
 
     return Backend(
         "cpu",
@@ -147,6 +151,8 @@ def cpu_backend() -> Backend:
         causal_conv=causal_conv.causal_conv,
         gated_recurrence=gated_recurrence.gated_recurrence,
         selective_scan=selective_scan.selective_scan,
+        delta_layer=delta_layer.CpuDeltaLayer.of,
+        sigmoid_gate=delta_layer.sigmoid_gate,
     )
 
 

@@ -289,6 +289,15 @@ def scaled_add(x: Tensor, residual: Tensor, factor: float) -> None:
     backend_for(x.device, x.dtype).scaled_add(x, residual, factor)
 
 
+def sigmoid_gate(x: Tensor, gate: Tensor) -> None:
+    """Multiply x by sigmoid(gate) in place. A row's bits depend on this row only.
+
+    Args:
+        x, gate: [num_tokens, size], a row's elements contiguous.
+    """
+    backend_for(x.device, x.dtype).sigmoid_gate(x, gate)
+
+
 def causal_conv(
     x: Tensor,
     weight: Tensor,

@@ -21,6 +21,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from rtlang.model.decoders.native.delta_part import state_shapes
 from rtlang.model.decoders.native.layer_loading import LayerLoader, matrix, norm_weight
 from rtlang.model.decoders.native.layers import Layer, LayerStep, normed
 from rtlang.model.decoders.native.rotations import Rotations
@@ -29,7 +30,7 @@ from rtlang.model.layers.attention import HeadGeometry, StepAttention, Window
 from rtlang.model.layers.linear import Linear, own_memory, tune_linears
 from rtlang.model.layers.states import StateShape
 from rtlang.model.layers.weight_source import WeightSource
-from rtlang.model.loading.layer_table import Activation
+from rtlang.model.loading.layer_table import Activation, DeltaConfig
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.weight_parts import PartSource, part_of
@@ -91,11 +92,11 @@ class NativeDecoder:
         self._embedding_multiplier = float(torch.tensor(config.native.embedding_multiplier).to(dtype))
         self._layers: list[Layer] = []
         self._fused: FusedStep | None = None
-        ropes = [layer.attention.rope for layer in config.native.layers]
+        ropes = [attention.rope for attention in config.native.attentions]
         self._rotations = Rotations(ropes, config.head_dim, norm.device)
         self._geometry = HeadGeometry(config.num_q_heads, config.num_kv_heads, config.head_dim, config.head_dim)
-        self.geometries = (self._geometry,) * config.num_layers
-        self.state_shapes: tuple[StateShape, ...] = ()
+        self.geometries = (self._geometry,) * len(ropes)
+        self.state_shapes = state_shapes(config.native.deltas, dtype)
 
     @classmethod
     def load(
@@ -157,13 +158,13 @@ class NativeDecoder:
             residual.mul_(self._embedding_multiplier)
         if self._fused is not None and plan.backend == "cpu" and self._fused.is_worthwhile(num_tokens):
             places = batch.positions, batch.slot_mapping, rotations, kv.k, kv.v
-            scale = self.native.layers[0].attention.scale
+            scale = self.native.attentions[0].scale
             states = self._fused.forward(residual, *places, plan, scale, self.native.sliding_windows)
             return states if is_plain else states.index_select(0, batch.logit_indices)
         step = LayerStep(attention, plan, rotations, residual, self.native.rms_norm_eps)
         x: Tensor | None = None  # not yet added to the residual
-        for index, layer in enumerate(self._layers):
-            x = layer.forward(residual, x, step, index)
+        for layer in self._layers:
+            x = layer.forward(residual, x, step)
         if not is_plain:
             residual = residual.index_select(0, batch.logit_indices)
             x = x.index_select(0, batch.logit_indices) if x is not None else None
@@ -202,7 +203,11 @@ def native_bytes(config: ModelConfig, dtype: torch.dtype) -> int:
     num_ends, hidden, shape = 1 if config.tie_word_embeddings else 2, config.hidden_size, _sizes(config, dtype)
     count = num_ends * config.vocab_size * hidden
     for layer in config.native.layers:
-        count += hidden * (shape.qkv_size + shape.q_size) + layer.feed_forward.num_weights(hidden)
+        if isinstance(layer.attention, DeltaConfig):
+            count += hidden * (layer.attention.num_inputs + layer.attention.v_size)
+        else:
+            count += hidden * (shape.qkv_size + (2 if layer.attention.is_gated else 1) * shape.q_size)
+        count += layer.feed_forward.num_weights(hidden)
     return count * dtype.itemsize
 
 
@@ -233,19 +238,19 @@ def _sizes(config: ModelConfig, dtype: torch.dtype) -> FusedShape:
 def _shape(config: ModelConfig, dtype: torch.dtype) -> FusedShape | None:
     """What all layers have in common, for a fused step; None if they differ in more than it can compute."""
     assert config.native is not None
-    layers = config.native.layers
-    if config.native.has_experts:
+    layers, attentions = config.native.layers, config.native.attentions
+    if config.native.has_experts or config.native.deltas or any(each.is_gated for each in attentions):
         return None
-    rotated = {layer.attention.rope.rotary_dim for layer in layers if layer.attention.rope is not None}
+    rotated = {attention.rope.rotary_dim for attention in attentions if attention.rope is not None}
     kinds = {
         (
-            layer.attention.scale,
-            layer.attention.soft_cap,
+            attention.scale,
+            attention.soft_cap,
             layer.residual_multiplier,
             getattr(layer.feed_forward, "activation", None),
             layer.feed_forward.intermediate_size,
         )
-        for layer in layers
+        for layer, attention in zip(layers, attentions, strict=True)
     }
     if len(kinds) > 1 or len(rotated) > 1:
         return None

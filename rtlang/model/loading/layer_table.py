@@ -64,6 +64,7 @@ class AttentionConfig:
         has_qkv_bias, has_output_bias: of the projections.
         qk_norm: norm of q and k.
         is_joined: whether the checkpoint has q, k and v as one tensor, qkv_proj.
+        is_gated: whether the result is multiplied by the sigmoid of a gate, whose outputs follow the query of each head in q_proj.
     """
 
     rope: RopeConfig | None
@@ -74,6 +75,40 @@ class AttentionConfig:
     has_output_bias: bool = False
     qk_norm: QkNorm = QkNorm.NONE
     is_joined: bool = False
+    is_gated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaConfig:
+    """A gated delta layer in the place of attention.
+
+    Attributes:
+        k_dim, v_dim: elements of a head of queries and keys, and of values.
+        width: of the convolution, in tokens.
+        has_pairs: whether the checkpoint has q, k, v and z as one tensor, and b and a, each key head with its value heads.
+    """
+
+    num_k_heads: int
+    num_v_heads: int
+    k_dim: int
+    v_dim: int
+    width: int
+    has_pairs: bool = False
+
+    @property
+    def v_size(self) -> int:
+        """Elements of the values of a token."""
+        return self.num_v_heads * self.v_dim
+
+    @property
+    def num_channels(self) -> int:
+        """Channels of the convolution."""
+        return 2 * self.num_k_heads * self.k_dim + self.v_size
+
+    @property
+    def num_inputs(self) -> int:
+        """Outputs of the projection of a token."""
+        return self.num_channels + self.v_size + 2 * self.num_v_heads
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +173,7 @@ class LayerNorms:
 class LayerConfig:
     """What one layer computes. `residual_multiplier`: of the results of both parts when they are added to the residual."""
 
-    attention: AttentionConfig
+    attention: AttentionConfig | DeltaConfig
     feed_forward: FeedForwardConfig | ExpertsConfig
     norms: LayerNorms = LayerNorms()
     residual_multiplier: float = 1.0
@@ -164,9 +199,19 @@ class NativeConfig:
     logits_soft_cap: float | None = None
 
     @property
+    def attentions(self) -> tuple[AttentionConfig, ...]:
+        """The layers with attention."""
+        return tuple(layer.attention for layer in self.layers if isinstance(layer.attention, AttentionConfig))
+
+    @property
+    def deltas(self) -> tuple[DeltaConfig, ...]:
+        """The layers with a recurrence."""
+        return tuple(layer.attention for layer in self.layers if isinstance(layer.attention, DeltaConfig))
+
+    @property
     def sliding_windows(self) -> tuple[int | None, ...]:
-        """Sliding window of each layer; None means full attention."""
-        return tuple(layer.attention.sliding_window for layer in self.layers)
+        """Sliding window of each layer with attention; None means full attention."""
+        return tuple(attention.sliding_window for attention in self.attentions)
 
     @property
     def intermediate_size(self) -> int:
@@ -181,20 +226,15 @@ class NativeConfig:
     @property
     def has_joined_tensors(self) -> bool:
         """Whether a checkpoint has q, k and v, or gate and up, of a layer in one tensor."""
-        return any(
-            layer.attention.is_joined
-            or (isinstance(layer.feed_forward, FeedForwardConfig) and layer.feed_forward.is_joined)
-            for layer in self.layers
-        )
+        parts = (part for layer in self.layers for part in (layer.attention, layer.feed_forward))
+        return any(isinstance(part, AttentionConfig | FeedForwardConfig) and part.is_joined for part in parts)
 
     @property
     def is_divisible(self) -> bool:
         """Whether ranks can have some of the heads each: a norm of all heads together needs all of them."""
-        return all(layer.attention.qk_norm is not QkNorm.ALL_HEADS for layer in self.layers)
+        return all(attention.qk_norm is not QkNorm.ALL_HEADS for attention in self.attentions)
 
     @property
     def depends_on_length(self) -> bool:
         """Whether the rotation of sequences beyond its original length depends on the longest one."""
-        return any(
-            layer.attention.rope is not None and layer.attention.rope.kind == "longrope" for layer in self.layers
-        )
+        return any(each.rope is not None and each.rope.kind == "longrope" for each in self.attentions)

@@ -75,6 +75,7 @@ _NATIVE_WHOLES = frozenset(
     (
         *("idefics3", "internvl", "llava", "llava_next", "llava_onevision", "mistral3", "qwen2_5_vl", "qwen2_vl"),
         *("qwen3_vl", "smolvlm", "voxtral", "gemma3"),
+        *("qwen3_5", "qwen3_5_moe"),
     )
 )
 _DEFAULT_MAX_POSITION_EMBEDDINGS = 2048

@@ -15,6 +15,8 @@ from rtlang.contract.errors import ModelLoadError
 from rtlang.model.loading.layer_table import (
     Activation,
     AttentionConfig,
+    DeltaConfig,
+    ExpertsConfig,
     FeedForwardConfig,
     LayerConfig,
     LayerNorms,
@@ -40,6 +42,10 @@ class Family:
         joins: whether q, k, v and gate, up are one tensor each.
         has_factors: whether it has the multipliers of Granite.
         has_biases: whether attention_bias and mlp_bias are used.
+        has_deltas: whether layers of type linear_attention are gated delta layers, and attention is gated.
+        joins_deltas: see `DeltaConfig.has_pairs`.
+        experts: of the layers that have any, with the defaults of sizes; None for none.
+        fixes_experts: whether all layers have experts whose weights are normalized, whatever the entries say.
     """
 
     architecture: str
@@ -53,6 +59,10 @@ class Family:
     joins: bool = False
     has_factors: bool = False
     has_biases: bool = True
+    has_deltas: bool = False
+    joins_deltas: bool = False
+    experts: ExpertsConfig | None = None
+    fixes_experts: bool = False
 
 
 _SANDWICH = LayerNorms(
@@ -68,6 +78,7 @@ _GEMMA_2 = replace(
     caps_scores=True,
     has_windows=True,
 )
+_QWEN = Family("Qwen3_5ForCausalLM", norms_add_one=True, qk_norm=QkNorm.HEADS, has_deltas=True)
 FAMILIES: dict[str, Family] = {
     "gemma": _GEMMA,
     "gemma2": _GEMMA_2,
@@ -77,6 +88,19 @@ FAMILIES: dict[str, Family] = {
     "olmo2": Family("Olmo2ForCausalLM", norms=_AFTER_ONLY, qk_norm=QkNorm.ALL_HEADS),
     "olmo3": Family("Olmo3ForCausalLM", norms=_AFTER_ONLY, qk_norm=QkNorm.ALL_HEADS, has_windows=True),
     "smollm3": Family("SmolLM3ForCausalLM", has_windows=True),
+    "qwen3_5_text": _QWEN,
+    "qwen3_5_moe_text": replace(
+        _QWEN,
+        architecture="Qwen3_5MoeForCausalLM",
+        experts=ExpertsConfig(256, 8, 512, shared_size=512),
+        fixes_experts=True,
+    ),
+    "qwen3_next": replace(
+        _QWEN,
+        architecture="Qwen3NextForCausalLM",
+        joins_deltas=True,
+        experts=ExpertsConfig(512, 10, 512, shared_size=512),
+    ),
 }
 """By the model type of the half that writes text."""
 _ACTIVATIONS = {
@@ -85,6 +109,7 @@ _ACTIVATIONS = {
     "gelu_pytorch_tanh": Activation.GELU,
 }
 _ROPE_KINDS = ("default", "linear", "llama3", "yarn", "longrope")
+_DELTA = "linear_attention"
 _LAYER_TYPES = ("full_attention", "sliding_attention")
 
 
@@ -101,6 +126,12 @@ class EntryReader(Protocol):
     def real(self, name: str, value: object, default: float | None = None, *, may_be_zero: bool = False) -> float:
         """A finite number above 0, or at least 0."""
 
+    def experts(self, usual: ExpertsConfig) -> ExpertsConfig:
+        """The experts of a layer; `usual` has the defaults."""
+
+    def is_dense(self, layer: int, experts: ExpertsConfig) -> bool:
+        """Whether a layer of a model with experts has none."""
+
     def fail(self, reason: str) -> ModelLoadError:
         """The error for an entry."""
 
@@ -114,9 +145,12 @@ def obstacle_to(family: Family, reader: EntryReader, head_dim: int, num_layers: 
     if text.get("use_bidirectional_attention"):
         return "attention to later tokens is not supported"
     types = _layer_types(reader, num_layers)
-    if set(types) - set(_LAYER_TYPES):
+    kinds = set(types) - ({_DELTA} if family.has_deltas else set())
+    if kinds - set(_LAYER_TYPES):
         return f"layer types {sorted(set(types))} are not supported"
-    for kind in dict.fromkeys(types):
+    if family.has_deltas and (activation == "gelu_pytorch_tanh" or kinds != {"full_attention"}):
+        return f"{family.activation} {activation!r} in layers of types {sorted(set(types))} is not supported"
+    for kind in kinds:
         entries = _rope_entries(reader, kind)
         if entries is None:
             return f"rotary embeddings of {kind} layers are missing"
@@ -156,24 +190,26 @@ def native_config(family: Family, reader: EntryReader, head_dim: int, num_layers
         has_output_bias=has_bias,
         qk_norm=family.qk_norm,
         is_joined=family.joins,
-    )
-    feed_forward = FeedForwardConfig(
-        reader.number("intermediate_size"),
-        family.has_biases and bool(text.get("mlp_bias", False)),
-        _ACTIVATIONS[text[family.activation]],
-        family.joins,
+        is_gated=family.has_deltas,
     )
     types = _layer_types(reader, num_layers)
-    ropes = {kind: _rope(reader, kind, head_dim) for kind in dict.fromkeys(types)}
+    delta = _delta(family, reader) if _DELTA in types else None
+    ropes = {kind: _rope(reader, kind, head_dim) for kind in dict.fromkeys(types) if kind != _DELTA}
+    feed_forwards = _feed_forwards(family, reader, num_layers)
     has_rope = text.get("no_rope_layers") or [1] * num_layers
     if len(has_rope) != num_layers:
         raise reader.fail(f"no_rope_layers has {len(has_rope)} entries for {num_layers} layers")
     window = _window(family, reader)
     has_types = bool(text.get("layer_types"))
     layers = []
-    for kind, is_rotated in zip(types, has_rope, strict=True):
-        own = window if kind == "sliding_attention" or not has_types else None
-        part = replace(attention, rope=ropes[kind] if is_rotated else None, sliding_window=own)
+    for kind, is_rotated, feed_forward in zip(types, has_rope, feed_forwards, strict=True):
+        part: AttentionConfig | DeltaConfig
+        if kind == _DELTA:
+            assert delta is not None
+            part = delta
+        else:
+            own = window if kind == "sliding_attention" or not has_types else None
+            part = replace(attention, rope=ropes[kind] if is_rotated else None, sliding_window=own)
         layers.append(LayerConfig(part, feed_forward, family.norms, factor("residual_multiplier")))
     hidden_size = reader.number("hidden_size")
     return NativeConfig(
@@ -184,6 +220,32 @@ def native_config(family: Family, reader: EntryReader, head_dim: int, num_layers
         logits_divisor=factor("logits_scaling"),
         logits_soft_cap=cap("final_logit_softcapping"),
     )
+
+
+def _feed_forwards(family: Family, reader: EntryReader, num_layers: int) -> list[FeedForwardConfig | ExpertsConfig]:
+    """The feed-forward part of each layer."""
+    experts = None if family.experts is None else reader.experts(family.experts)
+    if experts is not None and family.fixes_experts:
+        return [replace(experts, is_normalized=True)] * num_layers
+
+    def dense() -> FeedForwardConfig:
+        return FeedForwardConfig(
+            reader.number("intermediate_size"),
+            family.has_biases and not family.has_deltas and bool(reader.text.get("mlp_bias", False)),
+            _ACTIVATIONS[reader.text[family.activation]],
+            family.joins,
+        )
+
+    return [dense() if experts is None or reader.is_dense(layer, experts) else experts for layer in range(num_layers)]
+
+
+def _delta(family: Family, reader: EntryReader) -> DeltaConfig:
+    """The gated delta layers."""
+    heads, values = reader.number("linear_num_key_heads"), reader.number("linear_num_value_heads")
+    if values % heads:
+        raise reader.fail(f"linear_num_value_heads = {values}: expected a multiple of {heads}, linear_num_key_heads")
+    sizes = reader.number("linear_key_head_dim"), reader.number("linear_value_head_dim")
+    return DeltaConfig(heads, values, *sizes, reader.number("linear_conv_kernel_dim"), family.joins_deltas)
 
 
 def _window(family: Family, reader: EntryReader) -> int | None:

@@ -391,9 +391,9 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         "Zaya", "zaya", {"num_experts_per_tok": 1}, refusal="keeps inputs for something else than a short convolution"
     ),
-    Family("Qwen3-Next", "qwen3_next", {"head_dim": 16, **_LINEAR}, has_states=True),
-    Family("Qwen3.5 (text)", "qwen3_5_text", {"head_dim": 16, **_LINEAR}, has_states=True),
-    Family("Qwen3.5 MoE (text)", "qwen3_5_moe_text", {"head_dim": 16, **_LINEAR}, has_states=True),
+    Family("Qwen3-Next", "qwen3_next", {"head_dim": 16, **_LINEAR}, is_native=True, has_states=True),
+    Family("Qwen3.5 (text)", "qwen3_5_text", {"head_dim": 16, **_LINEAR}, is_native=True, has_states=True),
+    Family("Qwen3.5 MoE (text)", "qwen3_5_moe_text", {"head_dim": 16, **_LINEAR}, is_native=True, has_states=True),
     Family("OLMo hybrid", "olmo_hybrid", _LINEAR, has_states=True),
     Family(
         "Lara mini", "lara_mini", {**_LINEAR, "layer_types": ["linear_attention", "sliding_attention"]}, has_states=True

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from rtlang.model.decoders.native.delta_part import DeltaPart
 from rtlang.model.decoders.native.experts_part import ExpertsPart, SharedExpert
 from rtlang.model.decoders.native.layers import AttentionPart, FeedForwardPart, Layer
 from rtlang.model.layers.linear import Linear, own_memory
 from rtlang.model.layers.weight_source import WeightSource
-from rtlang.model.loading.layer_table import Activation, AttentionConfig, ExpertsConfig, FeedForwardConfig, QkNorm
+from rtlang.model.loading.layer_table import (
+    Activation,
+    AttentionConfig,
+    DeltaConfig,
+    ExpertsConfig,
+    FeedForwardConfig,
+    QkNorm,
+)
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.summed_linear import SummedLinear
-from rtlang_kernels.contract.low_bit import LowBitWeight
+from rtlang_kernels import ops
+from rtlang_kernels.contract.delta_layer import DeltaWeights
+from rtlang_kernels.contract.low_bit import LowBitWeight, WeightSlice
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +53,13 @@ class LayerLoader:
         def norm(name: str | None) -> Tensor | None:
             return None if name is None else self.norm(f"{prefix}{name}", self.config.hidden_size)
 
+        is_same = [isinstance(layer.attention, type(own.attention)) for layer in native.layers[:index]]
         return Layer(
             own,
-            self.attention(f"{prefix}self_attn.", own.attention),
+            sum(is_same),
+            self.delta(f"{prefix}linear_attn.", own.attention)
+            if isinstance(own.attention, DeltaConfig)
+            else self.attention(f"{prefix}self_attn.", own.attention),
             self.experts(f"{prefix}{own.feed_forward.path}.", own.feed_forward)
             if isinstance(own.feed_forward, ExpertsConfig)
             else self.feed_forward(f"{prefix}mlp.", own.feed_forward),
@@ -59,16 +73,71 @@ class LayerLoader:
         """Read an attention part whose names begin with `prefix`."""
         config = self.config
         q_size, kv_size = config.num_q_heads * config.head_dim, config.num_kv_heads * config.head_dim
-        qkv = {f"{prefix}q_proj": q_size, f"{prefix}k_proj": kv_size, f"{prefix}v_proj": kv_size}
+        keys = {f"{prefix}k_proj": kv_size, f"{prefix}v_proj": kv_size}
         sizes = (q_size, kv_size) if own.qk_norm is QkNorm.ALL_HEADS else (config.head_dim, config.head_dim)
         has_norms = own.qk_norm is not QkNorm.NONE
         return AttentionPart(
             own,
-            qkv=self.linear(qkv, config.hidden_size, own.has_qkv_bias),
+            qkv=self.gated_qkv(f"{prefix}q_proj", keys, own.has_qkv_bias)
+            if own.is_gated
+            else self.linear({f"{prefix}q_proj": q_size, **keys}, config.hidden_size, own.has_qkv_bias),
             q_norm=self.norm(f"{prefix}q_norm", sizes[0]) if has_norms else None,
             k_norm=self.norm(f"{prefix}k_norm", sizes[1]) if has_norms else None,
             output=self.linear({f"{prefix}o_proj": config.hidden_size}, q_size, own.has_output_bias, is_summed=True),
         )
+
+    def gated_qkv(self, name: str, keys: Mapping[str, int], has_bias: bool) -> Linear:
+        """Read q, k, v and gates as one linear layer, in this order; the tensor `name` has the query and the gate of each head."""
+        config, size = self.config, 2 * self.config.num_q_heads * self.config.head_dim
+        places = [range(start, size, 2 * config.head_dim) for start in (0, config.head_dim)]
+        both = matrix(self.source, f"{name}.weight", (size, config.hidden_size))
+        queries, gates = (_rows(both, [(start, start + config.head_dim) for start in each]) for each in places)
+        bias = None
+        if has_bias:
+            first = self.source.tensor(f"{name}.bias", (size,)).view(config.num_q_heads, 2, config.head_dim)
+            others = [self.source.tensor(f"{key}.bias", (count,)) for key, count in keys.items()]
+            bias = torch.cat([first[:, 0].flatten(), *others, first[:, 1].flatten()])
+        rest = [matrix(self.source, f"{key}.weight", (count, config.hidden_size)) for key, count in keys.items()]
+        return self.make([*queries, *rest, *gates], bias)
+
+    def delta(self, prefix: str, own: DeltaConfig) -> DeltaPart:
+        """Read a gated delta layer whose names begin with `prefix`."""
+        native, hidden = self.config.native, self.config.hidden_size
+        assert native is not None
+        heads, source = own.num_v_heads, self.source
+        weights = DeltaWeights(
+            own_memory(source.tensor(f"{prefix}conv1d.weight", (own.num_channels, 1, own.width))[:, 0]).contiguous(),
+            -source.tensor(f"{prefix}A_log", (heads,)).float().exp(),
+            source.tensor(f"{prefix}dt_bias", (heads,)).float(),
+            source.tensor(f"{prefix}norm.weight", (own.v_dim,)).float(),
+            own.num_k_heads,
+            own.k_dim,
+            native.rms_norm_eps,
+        )
+        backend = ops.backend_for(weights.conv.device, weights.conv.dtype)
+        return DeltaPart(
+            own,
+            self.make(self.delta_inputs(prefix, own), None),
+            backend.delta_layer(weights),
+            self.linear({f"{prefix}out_proj": hidden}, own.v_size, False),
+        )
+
+    def delta_inputs(self, prefix: str, own: DeltaConfig) -> list[Tensor | LowBitWeight]:
+        """Read the weights of q, k, v, z, b and a, in this order."""
+        hidden, heads, group = self.config.hidden_size, own.num_v_heads, own.num_v_heads // own.num_k_heads
+        if not own.has_pairs:
+            parts = {"qkv": own.num_channels, "z": own.v_size, "b": heads, "a": heads}
+            names = {f"{prefix}in_proj_{part}.weight": size for part, size in parts.items()}
+            return [matrix(self.source, name, (size, hidden)) for name, size in names.items()]
+        found: list[Tensor | LowBitWeight] = []
+        wide, narrow = (own.k_dim, own.k_dim, group * own.v_dim, group * own.v_dim), (group, group)
+        for name, sizes in (("in_proj_qkvz", wide), ("in_proj_ba", narrow)):
+            step = sum(sizes)
+            both = matrix(self.source, f"{prefix}{name}.weight", (own.num_k_heads * step, hidden))
+            for part, size in enumerate(sizes):
+                starts = range(sum(sizes[:part]), own.num_k_heads * step, step)
+                found += _rows(both, [(start, start + size) for start in starts])
+        return found
 
     def feed_forward(self, prefix: str, own: FeedForwardConfig) -> FeedForwardPart:
         """Read a dense feed-forward part whose names begin with `prefix`."""
@@ -85,7 +154,12 @@ class LayerLoader:
         hidden, inner = self.config.hidden_size, own.intermediate_size
         up, down = [], []
         first, second, third = own.names
-        for expert in range(own.num_experts):
+        if self.source.has(f"{prefix}experts.gate_up_proj"):  # all experts in two tensors
+            wide = self.source.tensor(f"{prefix}experts.gate_up_proj", (own.num_experts, 2 * inner, hidden))
+            up = [self.make([weight], is_gated=True) for weight in wide]
+            narrow = self.source.tensor(f"{prefix}experts.down_proj", (own.num_experts, hidden, inner))
+            down = [self.make([weight]) for weight in narrow]
+        for expert in range(own.num_experts if not up else 0):
             mine = f"{prefix}experts.{expert}."
             up.append(self.linear({f"{mine}{first}": inner, f"{mine}{second}": inner}, hidden, False, is_gated=True))
             down.append(self.linear({f"{mine}{third}": hidden}, inner, False))
@@ -136,3 +210,10 @@ def matrix(source: WeightSource, name: str, shape: tuple[int, int]) -> Tensor | 
     """A matrix in few bits if it is stored so, else as floats."""
     found = source.low_bit(name, shape)
     return source.tensor(name, shape) if found is None else found
+
+
+def _rows(weight: Tensor | LowBitWeight, ranges: Sequence[tuple[int, int]]) -> list[Tensor | LowBitWeight]:
+    """Some ranges of the rows of a matrix, one after the other."""
+    if isinstance(weight, Tensor):
+        return [torch.cat([weight[start:stop] for start, stop in ranges])]
+    return [WeightSlice(weight, each, (0, weight.shape[1])) for each in ranges]

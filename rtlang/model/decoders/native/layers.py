@@ -27,12 +27,12 @@ class LayerStep:
     Args:
         attention: the step.
         plan: of attention, for the geometry of all layers.
-        rotations: cosines and sines of each layer.
+        rotations: cosines and sines of each layer with attention.
         states: [num_tokens, hidden_size], for dtype and device.
         eps: of the norms.
     """
 
-    __slots__ = ("backend", "batch", "eps", "kv", "lse", "num_tokens", "out", "plan", "rotations")
+    __slots__ = ("backend", "batch", "eps", "kv", "lse", "num_tokens", "out", "plan", "rotations", "states")
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class LayerStep:
         eps: float,
     ) -> None:
         self.batch, self.kv, self.plan, self.rotations, self.eps = attention.batch, attention.kv, plan, rotations, eps
-        self.num_tokens = len(states)
+        self.num_tokens, self.states = len(states), attention.states
         # The functions of the backend, called directly: looking the backend up and checking shapes in each of 7 calls per layer costs
         # as much as one of them.
         self.backend = ops.backend_named(plan.backend)
@@ -76,12 +76,12 @@ class AttentionPart:
 
         Args:
             residual: where the result is added; None for nowhere.
-            layer: number of the layer, for K and V.
+            layer: number of the layer among those with attention, for K and V.
         """
         plan, batch, config, backend = step.plan, step.batch, self.config, step.backend
         num_q, num_kv = plan.num_q_heads, plan.num_kv_heads
         heads = self.qkv(h).view(step.num_tokens, -1, plan.head_dim)
-        q, k, v = heads.split_with_sizes([num_q, num_kv, num_kv], 1)
+        q, k, v, *gates = heads.split_with_sizes([num_q, num_kv, num_kv, *([num_q] if config.is_gated else [])], 1)
         norms = self.q_norm, self.k_norm
         if config.qk_norm is QkNorm.ALL_HEADS:
             q, k = (
@@ -95,7 +95,21 @@ class AttentionPart:
         backend.rope_append(q, k, v, *places, *norms, step.eps)
         options = plan, config.scale, config.sliding_window, None, config.soft_cap, None
         backend.paged_attention(q, k_pool, v_pool, *options, step.out, step.lse)
-        return _added(self.output, residual, step.out.view(step.num_tokens, -1))
+        out = step.out.view(step.num_tokens, -1)
+        for gate in gates:
+            backend.sigmoid_gate(out, gate.flatten(1))
+        return added(self.output, residual, out)
+
+
+class OtherMixer(Protocol):
+    """What is in the place of attention in a layer of another kind."""
+
+    @property
+    def linears(self) -> tuple[Linear, ...]:
+        """The linear layers."""
+
+    def add_to(self, residual: Tensor | None, h: Tensor, step: LayerStep, layer: int) -> Tensor | None:
+        """See `AttentionPart`; `layer` is its number among the layers of its kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +135,7 @@ class FeedForwardPart:
         if not self.gate_up.is_gated:
             is_gelu = self.config.activation is Activation.GELU
             h = step.backend.gelu_and_mul(h) if is_gelu else step.backend.silu_and_mul(h)
-        return _added(self.down, residual, h)
+        return added(self.down, residual, h)
 
 
 class OtherFeedForward(Protocol):
@@ -137,10 +151,14 @@ class OtherFeedForward(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """The weights of one layer; norms are [hidden_size], None where there is none."""
+    """The weights of one layer; norms are [hidden_size], None where there is none.
+
+    `number`: of the layer among those with attention, or among those with a recurrence.
+    """
 
     config: LayerConfig
-    attention: AttentionPart
+    number: int
+    attention: AttentionPart | OtherMixer
     feed_forward: FeedForwardPart | OtherFeedForward
     before_attention: Tensor | None
     after_attention: Tensor | None
@@ -152,17 +170,16 @@ class Layer:
         """The linear layers in the order of their use."""
         return *self.attention.linears, *self.feed_forward.linears
 
-    def forward(self, residual: Tensor, x: Tensor | None, step: LayerStep, layer: int) -> Tensor | None:
+    def forward(self, residual: Tensor, x: Tensor | None, step: LayerStep) -> Tensor | None:
         """Compute the layer on residual + x, which `residual` [num_tokens, hidden_size] becomes; the result is split likewise.
 
         Args:
             x: not yet added to the residual; None for nothing.
-            layer: its number, for K and V.
         """
         is_plain = self.config.residual_multiplier == 1.0
         h = normed(residual, x, self.before_attention, step)
         target = residual if is_plain and self.after_attention is None else None
-        x = self._branch(self.attention.add_to(target, h, step, layer), self.after_attention, residual, step)
+        x = self._branch(self.attention.add_to(target, h, step, self.number), self.after_attention, residual, step)
         h = normed(residual, x, self.before_feed_forward, step)
         target = residual if is_plain and self.after_feed_forward is None else None
         return self._branch(self.feed_forward.add_to(target, h, step), self.after_feed_forward, residual, step)
@@ -186,6 +203,7 @@ class Layer:
         assert gate_up is not None
         assert down is not None
         own = self.attention
+        assert isinstance(own, AttentionPart)
         before = self.before_attention, qkv, own.q_norm, own.k_norm, output
         after = self.after_attention, self.after_feed_forward
         return FusedLayer(*before, self.before_feed_forward, gate_up, down, *after)
@@ -201,6 +219,6 @@ def normed(residual: Tensor, x: Tensor | None, weight: Tensor | None, step: Laye
     return norm(residual, None, weight, step.eps) if x is None else norm(x, residual, weight, step.eps)
 
 
-def _added(linear: Linear, residual: Tensor | None, x: Tensor) -> Tensor | None:
+def added(linear: Linear, residual: Tensor | None, x: Tensor) -> Tensor | None:
     """The result of a linear layer, or None where it was added to the residual."""
     return linear(x) if residual is None else linear.add_to(residual, x)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from rtlang.model.layers.weight_source import WeightSource
-from rtlang.model.loading.layer_table import FeedForwardConfig
+from rtlang.model.loading.layer_table import AttentionConfig, FeedForwardConfig
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang_kernels.contract.low_bit import LowBitWeight, WeightSlice
 
@@ -25,7 +25,7 @@ class SeparateTensors:
         self._places: dict[str, tuple[str, int, int]] = {}  # the joined tensor, the first row, all its rows
         for index, layer in enumerate(config.native.layers):
             prefix, inner = f"model.layers.{index}.", layer.feed_forward.intermediate_size
-            if layer.attention.is_joined:
+            if isinstance(layer.attention, AttentionConfig) and layer.attention.is_joined:
                 parts = {"q_proj": q_size, "k_proj": kv_size, "v_proj": kv_size}
                 self._join(f"{prefix}self_attn.", "qkv_proj", parts)
             if isinstance(layer.feed_forward, FeedForwardConfig) and layer.feed_forward.is_joined:
