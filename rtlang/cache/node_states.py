@@ -42,7 +42,7 @@ class NodeStates:
         assert node.is_attached, "keep after the node was dropped"
         assert 0 < offset <= len(node.key), f"no token {position} on the path"
         stored = self._at(node, offset)
-        if stored is not None and self._is_written(stored):
+        if stored is not None and self.is_written(stored):
             self.pool.touch(stored)
             self.pool.free(slot)
             return None
@@ -167,7 +167,8 @@ class NodeStates:
             end = len(node.key)
         return self.position(checkpoint)
 
-    def _is_written(self, checkpoint: Checkpoint) -> bool:
+    def is_written(self, checkpoint: Checkpoint) -> bool:
+        """Whether the pages up to a checkpoint are written."""
         node = checkpoint.node
         return checkpoint.offset <= (len(node.page_ids) - node.num_pending_pages) * self._page_size
 
@@ -191,7 +192,7 @@ class NodeStates:
             for offset in range(1, min(end + 1, self._page_size)):
                 if offset not in node.states and (checkpoint := self._at(node, offset)) is not None:
                     found.append(checkpoint)
-        return filter(self._is_written, found)
+        return filter(self.is_written, found)
 
     def _in_page(self, node: RadixNode, query: bytes) -> Checkpoint | None:
         """The written checkpoint inside a page after `node` with the most of the tokens `query`."""
@@ -199,9 +200,20 @@ class NodeStates:
             owner = node.page_states.get(query[:end])
             if owner is not None:
                 checkpoint = self.pool.checkpoint(owner.states[end // TOKEN_BYTES])
-                if self._is_written(checkpoint):
+                if self.is_written(checkpoint):
                     return checkpoint
         return None
+
+    def num_since_stored(self, checkpoint: Checkpoint) -> int:
+        """Tokens between the deepest checkpoint above this one that the tiers below have, or the start, and this one."""
+        node, end = checkpoint.node, checkpoint.offset - 1
+        while node.parent is not None:
+            stored = [each.offset for each in self._all(node, end) if each.digest]
+            if stored:
+                return self.position(checkpoint) - node.depth * self._page_size - max(stored)
+            node = node.parent
+            end = len(node.key)
+        return self.position(checkpoint)
 
     def _sibling(self, checkpoint: Checkpoint) -> RadixNode | None:
         """Another written page that begins with the same tokens as the page inside which a checkpoint lies."""

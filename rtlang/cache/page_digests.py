@@ -9,7 +9,7 @@ from itertools import islice, pairwise
 
 from rtlang.cache.node import RadixNode
 from rtlang.cache.scope import TOKEN_MASK, unpacked
-from rtlang.cache.tiers.digest import page_digest, without_namespace
+from rtlang.cache.tiers.digest import page_digest, state_digest, tail_digest, without_namespace
 
 MAX_EVICTED = 1 << 16
 """Evicted pages that are remembered."""
@@ -37,6 +37,19 @@ class PageDigests:
             if len(each.digests) < wanted:
                 self._complete(each, wanted, above.digests[-1] if above.parent is not None else self.root)
         return node.digests if num_pages is None else node.digests[:num_pages]
+
+    def of_state(self, node: RadixNode, offset: int) -> tuple[bytes, bytes | None]:
+        """The digests of the state after `offset` tokens of a node, and of the page up to there; None at the end of a page."""
+        num_pages, num_rest = divmod(offset, self._page_size)
+        own = self.of(node, num_pages)
+        above = node.parent
+        before = own[-1] if own else self.root if above is None or above.parent is None else above.digests[-1]
+        if not num_rest:
+            return state_digest(before, "", b""), None
+        key = node.key[offset - num_rest : offset]
+        number = unpacked(key[-1])[0]
+        place = before, self._namespace_of(number), without_namespace(key, TOKEN_MASK) if number else key.tobytes()
+        return state_digest(*place), tail_digest(*place)
 
     def _complete(self, node: RadixNode, num_pages: int, before: bytes) -> None:
         size = self._page_size

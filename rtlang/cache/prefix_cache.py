@@ -29,7 +29,7 @@ from rtlang.cache.pages import PageAllocator, PageOwner
 from rtlang.cache.radix import RadixTree
 from rtlang.cache.retention import Hold, Retention
 from rtlang.cache.scope import PUBLIC, CacheScope
-from rtlang.cache.states import StatePool
+from rtlang.cache.states import Checkpoint, StatePool
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,16 @@ class NewPage:
     page_id: int
     epoch: int
     digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NewState:
+    """A checkpoint that the tiers below do not have yet, valid like a `NewPage`; `tail` is the page inside which it lies, if it does."""
+
+    slot: int
+    epoch: int
+    digest: bytes
+    tail: NewPage | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +140,7 @@ class PrefixCache:
             eviction: a key of `eviction.ORDERS`.
             namespace_of: the name of a namespace by its number.
             root_digest: the digest before the first page; see `tiers/digest.py`.
-            tracks_new_pages: whether `take_new_pages` returns pages.
+            tracks_new_pages: whether `take_new_pages` returns pages, and `take_new_states` checkpoints.
             num_states: slots for the states of recurrent layers; 0 for a model without them.
         """
         self.page_size, self.sharing = page_size, sharing
@@ -143,6 +153,9 @@ class PrefixCache:
         self.evictions = EvictionHistory()
         self._tree.tracks_new_pages = tracks_new_pages
         self._tree.on_evict = self._note_eviction
+        if self.states is not None:
+            self.states.tracks_new = tracks_new_pages
+            self._unlink_state, self.states.on_drop = self.states.on_drop, self._drop_state
 
     @property
     def num_pages(self) -> int:
@@ -288,9 +301,41 @@ class PrefixCache:
                 del new_pages[node]
         return found
 
-    def is_unchanged(self, page: NewPage) -> bool:
-        """Whether the page was not freed since `take_new_pages` returned it."""
-        return self._pages.epoch(page.page_id) == page.epoch
+    def take_new_states(self, max_states: int, is_worthwhile: Callable[[int, int, int], bool]) -> list[NewState]:
+        """Written checkpoints that no earlier call returned, the oldest first.
+
+        Args:
+            is_worthwhile: of a position, the number of tokens since the checkpoint above it that an earlier call returned, and the uses,
+                keeping it included. A checkpoint that is not is looked at again when it is used.
+        """
+        found: list[NewState] = []
+        if self.states is None:
+            return found
+        of_nodes, pool = self._tree.states, self.states
+        for checkpoint in list(pool.new):
+            if len(found) == max_states:
+                break
+            if not of_nodes.is_written(checkpoint):
+                continue
+            del pool.new[checkpoint]
+            num_spared = of_nodes.num_since_stored(checkpoint)
+            if not is_worthwhile(of_nodes.position(checkpoint), num_spared, checkpoint.num_uses):
+                continue
+            node, offset = checkpoint.node, checkpoint.offset
+            checkpoint.digest, digest = self.digests.of_state(node, offset)
+            tail = None
+            if digest is not None:
+                page_id = node.page_ids[offset // self.page_size]
+                tail = NewPage(page_id, self._pages.epoch(page_id), digest)
+            found.append(NewState(checkpoint.slot, pool.epoch(checkpoint.slot), checkpoint.digest, tail))
+        return found
+
+    def is_unchanged(self, page: NewPage | NewState) -> bool:
+        """Whether the page or the slot was not freed since `take_new_pages` or `take_new_states` returned it."""
+        if isinstance(page, NewPage):
+            return self._pages.epoch(page.page_id) == page.epoch
+        assert self.states is not None
+        return self.states.epoch(page.slot) == page.epoch
 
     def lock(self, node: RadixNode) -> None:
         """Lock `node` and the path to it, so that their pages are not evicted until `unlock`."""
@@ -532,6 +577,11 @@ class PrefixCache:
         if checkpoint is not None:
             self.retention.note_state(checkpoint)
         return checkpoint is not None
+
+    def _drop_state(self, checkpoint: Checkpoint) -> None:
+        if checkpoint.digest:
+            self.evictions.note([checkpoint.digest])
+        self._unlink_state(checkpoint)
 
     def _note_eviction(self, node: RadixNode, num_kept: int) -> None:
         if len(node.key) >= self.page_size:  # else a partial leaf, which has no digest

@@ -46,10 +46,12 @@ class Checkpoint:
         num_spared: tokens between the checkpoint above it and itself, when it was used last or compared with others.
         last_access: time of the last use by the clock of the pool; 0 if nothing is expected to use it any more.
         is_attached: False once it left the tree.
+        digest: names it in the tiers below; b"" before it was handed to them.
         queue_entry: its entry in the eviction queue.
     """
 
     __slots__ = (
+        "digest",
         "is_attached",
         "last_access",
         "node",
@@ -65,6 +67,7 @@ class Checkpoint:
         self.slot, self.node, self.offset = slot, node, offset
         self.num_holds = self.num_uses = self.num_spared = self.last_access = 0
         self.is_attached = True
+        self.digest = b""
         self.queue_entry: tuple[Key, int, Checkpoint] | None = None
 
     @property
@@ -117,6 +120,9 @@ class StatePool:
         stats: counters.
         on_drop: called with each checkpoint that leaves the tree, which must be unlinked from its node.
         count_spared: the number of tokens between the checkpoint above a checkpoint and itself.
+        tracks_new: whether `new` is filled.
+        new: checkpoints that were kept or used and are not in the tiers below, the oldest first.
+        num_loading: number of private slots that no request holds: a tier below fills them.
     """
 
     def __init__(self, num_slots: int) -> None:
@@ -138,6 +144,10 @@ class StatePool:
         self._num_dropped = 0
         self._queue: EvictionQueue[Checkpoint] = EvictionQueue(by_value)
         self._clock = 1
+        self._epochs = [0] * num_slots
+        self.tracks_new = False
+        self.new: dict[Checkpoint, None] = {}
+        self.num_loading = 0
 
     @property
     def num_free(self) -> int:
@@ -164,6 +174,10 @@ class StatePool:
         """Number of slots that `allocate` can hand out now: free ones and unlocked checkpoints."""
         return self.num_free + self.num_kept - sum(slot in self._checkpoints for slot in self._locks)
 
+    def epoch(self, slot: int) -> int:
+        """The number of times that a slot was freed: while it is the same, a checkpoint in the slot is the same."""
+        return self._epochs[slot]
+
     def owner(self, slot: int) -> SlotOwner:
         """The owner of a slot."""
         return SlotOwner(self._owners[slot])
@@ -189,6 +203,12 @@ class StatePool:
         slot = self._free.pop()
         self._owners[slot] = SlotOwner.PRIVATE
         return slot
+
+    def may_keep(self) -> bool:
+        """Whether a slot can be allocated without the loss of a checkpoint under a hold."""
+        return self.num_free > 0 or (
+            self.num_available > 0 and any(not each.num_holds for each in self._checkpoints.values())
+        )
 
     def free(self, slot: int) -> None:
         """Free a private slot. A locked one is free after its last unlock."""
@@ -239,6 +259,8 @@ class StatePool:
         checkpoint.num_uses += 1
         checkpoint.num_spared = self.count_spared(checkpoint)
         self._queue.push(checkpoint)
+        if self.tracks_new and not checkpoint.digest:
+            self.new[checkpoint] = None
 
     def demote(self, checkpoint: Checkpoint) -> None:
         """Let a checkpoint be evicted before all others, unless a hold keeps it."""
@@ -263,13 +285,14 @@ class StatePool:
         owners = Counter(self._owners)
         assert owners[SlotOwner.FREE] == self.num_free == len(set(self._free))
         assert all(self._owners[slot] == SlotOwner.FREE for slot in self._free)
-        assert owners[SlotOwner.PRIVATE] == self.num_private
+        assert owners[SlotOwner.PRIVATE] == self.num_private >= self.num_loading >= 0
         assert owners[SlotOwner.TREE] == self.num_kept
         assert owners[SlotOwner.DROPPED] == self._num_dropped
         assert all(count > 0 for count in self._locks.values())
         assert not any(self._owners[slot] == SlotOwner.FREE for slot in self._locks), "a free slot is locked"
         for slot, owner in enumerate(self._owners):
             assert owner != SlotOwner.DROPPED or slot in self._locks, "a dropped slot is never freed"
+        assert all(checkpoint.is_attached and not checkpoint.digest for checkpoint in self.new)
         for slot, checkpoint in self._checkpoints.items():
             assert self._owners[slot] == SlotOwner.TREE
             assert checkpoint.slot == slot
@@ -305,6 +328,7 @@ class StatePool:
     def _detach(self, checkpoint: Checkpoint) -> None:
         self.on_drop(checkpoint)
         checkpoint.is_attached, checkpoint.queue_entry = False, None
+        self.new.pop(checkpoint, None)
         del self._checkpoints[checkpoint.slot]
         self._free_or_drop(checkpoint.slot)
 
@@ -317,4 +341,5 @@ class StatePool:
 
     def _release(self, slot: int) -> None:
         self._owners[slot] = SlotOwner.FREE
+        self._epochs[slot] += 1
         self._free.append(slot)

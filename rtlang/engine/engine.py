@@ -111,7 +111,7 @@ class Engine:
         runner = model.runner
         self.work = CurrentWork()
         self.namespaces = Namespaces(public_prompts)
-        tiers = CacheTiers.of(config, runner.page_memory)
+        tiers = CacheTiers.of(config, runner.page_memory, runner.state_memory)
         self.cache = PrefixCache(
             runner.num_pages,
             config.page_size,
@@ -159,6 +159,7 @@ class Engine:
                 tiers,
                 lambda request: self.scheduler.rank(request.program.arrival_time, request.spec.priority),
                 wake,
+                states=runner.state_memory,
                 compute_s=partial(compute_seconds, self.step_cost, max_step_tokens=config.max_step_tokens),
             )
         self.preparation = Preparation(
@@ -368,7 +369,7 @@ class Engine:
             raise RuntimeError(f"the new runner has {runner.num_states} states; the first one had {num_states}")
         self._rebuilding, self._runner = None, runner
         if self.transfers is not None:
-            self.transfers.forget_memory(runner.page_memory)
+            self.transfers.forget_memory(runner.page_memory, runner.state_memory)
         self._pipeline = self._make_pipeline()
         self._isolation.note_rebuilt()
 

@@ -2,6 +2,9 @@
 
 The digest of a page covers the identity of the model and its number formats, the namespace, and all tokens up to the end of the page: it
 is chained from page to page. So equal digests mean equal K and V, and a page of one namespace is never found from another.
+
+The states of recurrent layers are named in the same way, by all tokens before them. A state may lie inside a page: the page up to there,
+its *tail*, has a digest of its own, since whole pages are named by all their tokens. The three kinds of digests are never equal.
 """
 
 from __future__ import annotations
@@ -27,12 +30,22 @@ def page_digest(before: bytes, namespace: str, tokens: bytes) -> bytes:
         namespace: of the last token of the page; "" if the page is public.
         tokens: the tokens of the page, packed as int64 without a namespace number.
     """
-    name = namespace.encode()
-    found = blake2b(before, digest_size=DIGEST_BYTES, person=b"rtlang page")
-    found.update(len(name).to_bytes(4, "little"))
-    found.update(name)
-    found.update(tokens)
-    return found.digest()
+    return _digest(b"rtlang page", before, namespace, tokens)
+
+
+def state_digest(before: bytes, namespace: str, tokens: bytes) -> bytes:
+    """The digest of the state after a page with the digest `before` and some more tokens; see `page_digest`.
+
+    Args:
+        namespace: of the last of these tokens; "" if there are none.
+        tokens: fewer than a page.
+    """
+    return _digest(b"rtlang state", before, namespace, tokens)
+
+
+def tail_digest(before: bytes, namespace: str, tokens: bytes) -> bytes:
+    """The digest of a page whose first tokens are these, and whose others do not matter; see `state_digest`."""
+    return _digest(b"rtlang tail", before, namespace, tokens)
 
 
 def sequence_digests(
@@ -51,6 +64,15 @@ def sequence_digests(
         before = page_digest(before, name, data[page * page_bytes : (page + 1) * page_bytes])
         found.append(before)
     return found
+
+
+def _digest(kind: bytes, before: bytes, namespace: str, tokens: bytes) -> bytes:
+    name = namespace.encode()
+    found = blake2b(before, digest_size=DIGEST_BYTES, person=kind)
+    found.update(len(name).to_bytes(4, "little"))
+    found.update(name)
+    found.update(tokens)
+    return found.digest()
 
 
 def without_namespace(key: array[int], mask: int) -> bytes:

@@ -1,9 +1,9 @@
-"""Pages on disk, in one file each, which outlive the process.
+"""Pages on disk, in one file each, which outlive the process; the states of recurrent layers are files of the same form.
 
-A folder holds one subfolder for each identity of pages (model, number formats, page size), and files are named by the digest of their page.
-A file is written under another name and renamed, so that it is whole or absent. Its header repeats identity and digest and has a checksum
-of the content; a file that does not agree is reported, removed and never used. Several processes may share a folder: each may find the
-files of the others, and a file that another one has removed is simply not stored.
+A folder holds one subfolder for each identity of pages (model, number formats, page size, form of states), and files are named by the
+digest of their page. A file is written under another name and renamed, so that it is whole or absent. Its header repeats identity and
+digest and has a checksum of the content; a file that does not agree is reported, removed and never used. Several processes may share a
+folder: each may find the files of the others, and a file that another one has removed is simply not stored.
 
 The bound holds for the whole folder, so files of models that are no longer served make room. Files are removed in the order of their last
 use, which is their time of modification.
@@ -48,14 +48,16 @@ class DiskTier:
         identity: names whatever determines the content of pages besides their digest; files of other identities are not used.
         page_bytes: size of every page.
         max_bytes: of all files in the folder.
+        state_bytes: size of every state; 0 for a model without states.
     """
 
     name = "disk"
     is_persistent = True
 
-    def __init__(self, folder: Path, identity: str, page_bytes: int, max_bytes: int) -> None:
+    def __init__(self, folder: Path, identity: str, page_bytes: int, max_bytes: int, state_bytes: int = 0) -> None:
         self.stats = TierStats()
-        self._folder, self._page_bytes, self._max_bytes = folder, page_bytes, max_bytes
+        self._folder, self._max_bytes = folder, max_bytes
+        self._sizes = sorted({page_bytes, state_bytes} - {0})
         self._identity = blake2b(identity.encode(), digest_size=DIGEST_BYTES, person=b"rtlang tier").digest()
         self._own = self._identity.hex()
         self._files: OrderedDict[_Key, int] = OrderedDict()  # sizes, least recently used first
@@ -133,7 +135,7 @@ class DiskTier:
         path = self._path(key)
         try:
             with open(path, "rb", buffering=0) as file:
-                content = file.read(_HEADER.size + self._page_bytes + 1)
+                content = file.read(_HEADER.size + max(self._sizes) + 1)
         except FileNotFoundError:
             self._forget(key)
             return None
@@ -186,15 +188,16 @@ class DiskTier:
 
     def _problem(self, digest: bytes, content: bytes) -> str | None:
         """Why a file must not be used; None if it may."""
-        if len(content) != _HEADER.size + self._page_bytes:
-            return f"expected {_HEADER.size + self._page_bytes} bytes"
+        num_bytes = len(content) - _HEADER.size
+        if num_bytes not in self._sizes:
+            return f"expected {' or '.join(str(_HEADER.size + size) for size in self._sizes)} bytes"
         magic, identity, named, length, checksum = _HEADER.unpack_from(content)
         if magic != _MAGIC:
             return "it has another format"
         if identity != self._identity:
             return "it belongs to another model"
         page = memoryview(content)[_HEADER.size :]
-        if named != digest or length != self._page_bytes or checksum != self._checksum(digest, page):
+        if named != digest or length != num_bytes or checksum != self._checksum(digest, page):
             return "its checksum is wrong"
         return None
 

@@ -1,7 +1,8 @@
 """The interfaces of tiers, and their counters.
 
 A tier is a bounded store of pages by digest. It may forget any page at any time, and answers are only ever whole pages with the content
-that was put under their digest. Tiers in this process are thread-safe; the engine thread calls no method that reads or writes pages.
+that was put under their digest. Tiers in this process are thread-safe; the engine thread calls no method that reads or writes pages. The
+states of recurrent layers, and parts of pages, are stored in the same way and counted as pages here.
 """
 
 from __future__ import annotations

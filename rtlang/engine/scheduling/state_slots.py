@@ -214,7 +214,7 @@ class StateSlots:
             at_least = max(match.num_state_tokens, other.num_computed_tokens)
             if position not in held.wishes and len(held.wishes) >= MAX_ASKED + MIN_PROMPT_STATES:
                 position = max((wish for wish in held.wishes if wish <= position), default=0)
-            if position <= at_least or not self._may_keep():
+            if position <= at_least or not self._pool.may_keep():
                 continue
             held.wishes.add(position)
             return other, position
@@ -244,7 +244,8 @@ class StateSlots:
             own += [slot for _, slot in held.marks]
             assert held.num_kv_tokens >= request.num_computed_tokens
             assert (held.source is None) == (request.num_computed_tokens == 0)
-        assert len(own) == len(set(own)) == self._pool.num_private, "a slot belongs to two requests, or to none"
+        num_held = self._pool.num_private - self._pool.num_loading
+        assert len(own) == len(set(own)) == num_held, "a slot belongs to two requests, or to none"
 
     # -- slots
 
@@ -259,13 +260,8 @@ class StateSlots:
             slots.append(slot)
         return tuple(slots)
 
-    def _may_keep(self) -> bool:
-        """Whether a checkpoint can be kept without evicting one that a program holds."""
-        pool = self._pool
-        return pool.num_free > 0 or (pool.num_available > 0 and any(not each.num_holds for each in pool.checkpoints()))
-
     def _allocate_wished(self) -> int | None:
-        slot = self._pool.allocate() if self._may_keep() else None
+        slot = self._pool.allocate() if self._pool.may_keep() else None
         if slot is None and not self._has_warned:
             self._has_warned = True
             logger.warning(

@@ -1,4 +1,4 @@
-"""The tiers below the pool that a configuration asks for, bound to the model, its number formats, the page size and the version."""
+"""The tiers below the pool that a configuration asks for, bound to the model, its number formats, pages and states, and the version."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rtlang.contract.errors import ConfigError
 from rtlang.contract.process.peer_address import listen_address, peer_addresses
 from rtlang.contract.version import VERSION
 from rtlang.model.identity import model_identity
-from rtlang.model.runner import PageMemory
+from rtlang.model.runner import PageMemory, StateContent
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class CacheTiers:
     server: PageServer | None = None
 
     @classmethod
-    def of(cls, config: RuntimeConfig, memory: PageMemory | None) -> CacheTiers:
-        """The tiers of a runtime.
+    def of(cls, config: RuntimeConfig, memory: PageMemory | None, states: StateContent | None = None) -> CacheTiers:
+        """The tiers of a runtime, whose model has `states` if it has recurrent layers.
 
         Raises:
             ConfigError: cache_dir names an unknown user (~name), or cache_listen an address where this process cannot listen.
@@ -41,6 +41,9 @@ class CacheTiers:
         if memory is None or not config.prefix_sharing or all(each is None for each in settings):
             return cls()
         identity = f"rtlang {VERSION}, {model_identity(config)}, {memory.page_format}"
+        state_bytes = 0
+        if states is not None:
+            identity, state_bytes = f"{identity}, states {states.state_format}", states.state_bytes
         tiers: list[CacheTier] = []
         if config.cache_host_bytes is not None:
             tiers.append(HostTier(config.cache_host_bytes))
@@ -49,7 +52,7 @@ class CacheTiers:
                 folder = Path(os.fspath(config.cache_dir)).expanduser().absolute()
             except RuntimeError as error:
                 raise ConfigError("cache_dir", config.cache_dir, str(error)) from None
-            tiers.append(DiskTier(folder, identity, memory.page_bytes, config.cache_dir_bytes))
+            tiers.append(DiskTier(folder, identity, memory.page_bytes, config.cache_dir_bytes, state_bytes))
         root, secret, instance = root_digest(identity), (config.cache_secret or "").encode(), token_bytes(16)
         server = None
         if config.cache_listen is not None:
@@ -57,7 +60,7 @@ class CacheTiers:
         if config.cache_peers is not None or server is not None:  # more peers may be named later
             named = config.cache_peers
             addresses = [] if named is None else peer_addresses("cache_peers", named)
-            tiers.append(PeerTier(addresses, secret, root, instance, memory.page_bytes))
+            tiers.append(PeerTier(addresses, secret, root, instance, memory.page_bytes, state_bytes=state_bytes))
         return cls(tuple(tiers), root, server)
 
 

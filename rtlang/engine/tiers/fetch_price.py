@@ -8,7 +8,7 @@ computing, so a wrong guess costs no more than that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rtlang.engine.planning.step_cost import StepCost, StepSize
@@ -77,6 +77,28 @@ class FetchPrices:
         self._asking_s *= _DISCOUNT
         return False
 
+    def choose(
+        self, options: Sequence[tuple[Sequence[FetchRun], float | None]], wait_s: float
+    ) -> tuple[int | None, FetchPlan]:
+        """Choose one of several loads, each of which is of use as a whole only, or none.
+
+        Args:
+            options: what is loaded, and the seconds for computing it; None if unknown. Without them the first option is the best.
+            wait_s: seconds until the load can begin.
+        Returns:
+            The index of the option, and its plan; without one, the plan has what the first option would have loaded as `passed`.
+        """
+        chosen, plan, best_gain = None, FetchPlan(0, 0.0, None, {}), 0.0
+        for index, (runs, seconds) in enumerate(options):
+            price = sum(run.num_pages * (self._prices.get(run.tier) or 0.0) for run in runs if run.tier is not None)
+            gain = float("inf") if seconds is None else seconds - price - wait_s
+            if gain > best_gain:
+                chosen, plan, best_gain = index, FetchPlan(sum(run.num_pages for run in runs), price, seconds, {}), gain
+        if chosen is None and options:
+            plan = FetchPlan(0, 0.0, None, _behind(options[0][0], 0))
+            self._discount(plan.passed)
+        return chosen, plan
+
     def plan(self, runs: Sequence[FetchRun], wait_s: float, compute_s: Callable[[int], float | None]) -> FetchPlan:
         """Choose how many of the pages at the start of `runs` to load.
 
@@ -99,10 +121,18 @@ class FetchPrices:
                 continue
             num_best, best_price = num_pages, price
         passed = _behind(runs, num_best)
-        for tier in passed:
+        self._discount(passed)
+        return FetchPlan(num_best, best_price, limit_s, passed)
+
+    def _discount(self, tiers: Iterable[str]) -> None:
+        for tier in tiers:
             if tier in self._prices:
                 self._prices[tier] *= _DISCOUNT
-        return FetchPlan(num_best, best_price, limit_s, passed)
+
+
+def state_place(tier: str) -> str:
+    """The name under which states of a tier have a price."""
+    return f"{tier} states"
 
 
 def compute_seconds(cost: StepCost, num_before: int, num_tokens: int, max_step_tokens: int) -> float | None:

@@ -1,8 +1,6 @@
 """Moves pages between the pool and the tiers below it, while steps run.
 
-Offloading: after each step, written pages that are new in the tree are copied and given to every tier, on a thread. The tree may evict a
-page meanwhile: its copy counts only if its epoch is still the same afterwards, which the engine thread checks. Nothing is locked, so
-offloading never keeps a page from a request.
+Offloading: see offloading.py.
 
 Fetching: a new request whose prompt is longer than its match in the tree waits while a thread looks for the next pages below. If there are
 some, and loading them is expected to take less time than computing them (fetch_price.py), the engine thread locks the prefix and allocates
@@ -13,6 +11,10 @@ Requests that need no pages from below do not wait. A request waits for FETCH_TI
 answered no request waits for it.
 
 Remote tiers are asked once for all pages that the others do not have, and only where computing these takes longer than an answer.
+
+States of recurrent layers move in the same way (stored_states.py). Checkpoints that are worth it are offloaded beside pages. A request of a
+model with states waits for the deepest state below that its pages reach, in the pool or below, and for the pages up to there and no others;
+then it goes on as from a checkpoint that a request has kept. A state or a page that is missing loses the whole load.
 
 The engine thread does bookkeeping only. Threads report by `_report`, and `poll` runs the reported functions between two steps.
 """
@@ -29,23 +31,21 @@ from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rtlang.cache.node import RadixNode
-from rtlang.cache.prefix_cache import NewPage, PrefixCache
+from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.cache.tiers.digest import sequence_digests
-from rtlang.cache.tiers.tier import RemoteTier
 from rtlang.engine.requests.request import Request, RequestStatus
 from rtlang.engine.tiers.configured_tiers import CacheTiers
-from rtlang.engine.tiers.fetch_price import FetchPrices, FetchRun
-from rtlang.model.runner import PageMemory
+from rtlang.engine.tiers.fetch_price import FetchPrices, FetchRun, state_place
+from rtlang.engine.tiers.offloading import Offloading
+from rtlang.engine.tiers.stored_states import StoredState, possible_states
+from rtlang.engine.tiers.tier_search import FoundState, TierSearch
+from rtlang.model.runner import PageMemory, StateContent
 from rtlang.work.fair_executor import FairExecutor
 
 logger = logging.getLogger(__name__)
 
-MAX_BATCH_BYTES = 32 << 20
-"""Bytes of the pages that are copied at a time."""
-MAX_BATCH_PAGES = 512
 FETCH_TIMEOUT_S = 10.0
 """Seconds that a request waits for its pages."""
 SETTLE_S = 0.5
@@ -57,23 +57,37 @@ FLUSH_S = 3.0
 
 @dataclass(frozen=True, slots=True)
 class _Fetch:
-    """A request whose pages are in a tier: the digests of its pages up to the last one to load, and the plan of the load."""
+    """A request whose pages are in a tier: the digests of its pages up to the last one to load, the plan of the load, and its state."""
 
     request: Request
     digests: list[bytes]
     expected_s: float
     limit_s: float | None
+    state: StoredState | None = None
+
+    @property
+    def wanted(self) -> set[bytes]:
+        """The digests of all that is loaded."""
+        return {*self.digests, *(() if self.state is None else (self.state.digest, self.state.tail_digest or b""))}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Load:
-    """Pages that are being loaded: after `num_before` pages that end with the locked `node`, into private pages."""
+    """Pages that are being loaded: after `num_before` pages that end with the locked `node`, into private pages; a state, into `slot`."""
 
     fetch: _Fetch
     node: RadixNode
     num_before: int
     page_ids: list[int]
     started: float
+    slot: int | None = None
+
+    @property
+    def digests(self) -> list[bytes]:
+        """Of the pages, and of the tail of the state if there is one."""
+        state = self.fetch.state
+        tail = [] if state is None or state.tail_digest is None else [state.tail_digest]
+        return [*self.fetch.digests[self.num_before :], *tail][: len(self.page_ids)]
 
 
 def _call_later(seconds: float, call: Callable[[], None]) -> None:
@@ -101,14 +115,15 @@ class PageTransfers:
         tiers: remote ones last; `open` of each is called on a thread. Their server runs while the transfers are open.
         rank_of: the place of a request among programs; see `PrefixCache.allocate`.
         wake: called from any thread when `poll` has something to do.
+        states: the content of states; None for a model without them. Without access to the states of a model nothing is fetched.
         executor: runs all work of threads; for tests. Default: two threads for fetching, one for offloading.
         compute_s: seconds for computing so many tokens (second argument) after so many others; None if unknown.
         timing: measures loads, and bounds how long requests wait; another one than the real time is for tests.
 
     Attributes:
         num_fetched: pages loaded, by the name of the tier.
+        num_fetched_states: states loaded, by the name of the tier.
         num_recomputed: pages that were in the tier when their prompt came and were computed, since that takes less time.
-        num_lost: new pages that were evicted before they were copied.
     """
 
     def __init__(
@@ -121,15 +136,16 @@ class PageTransfers:
         executor: Executor | None = None,
         compute_s: Callable[[int, int], float | None] = lambda num_before, num_tokens: None,
         timing: TransferTime = _REAL_TIME,
+        states: StateContent | None = None,
     ) -> None:
         self.tiers, self.server = tiers.tiers, tiers.server
-        self._remote = [tier for tier in self.tiers if isinstance(tier, RemoteTier)]
-        self._stores = [tier for tier in self.tiers if not isinstance(tier, RemoteTier)]
+        self._search = TierSearch(self.tiers, timing.clock)
+        self._remote = self._search.remote
         self.prices = FetchPrices()
         self.num_fetched: Counter[str] = Counter()
+        self.num_fetched_states: Counter[str] = Counter()
         self.num_recomputed: Counter[str] = Counter()
-        self.num_lost = 0
-        self._cache, self._memory, self._rank_of, self._wake = cache, memory, rank_of, wake
+        self._cache, self._memory, self._states, self._rank_of, self._wake = cache, memory, states, rank_of, wake
         self._fetchers: Executor = executor or FairExecutor(2, "cache-fetch")
         self._storer: Executor = executor or FairExecutor(1, "cache-store")
         self._reports: deque[Callable[[], None]] = deque()  # filled by threads
@@ -140,11 +156,10 @@ class PageTransfers:
         self._has_timer = False
         self._waiting: deque[_Fetch] = deque()  # in order
         self._loading: _Load | None = None
-        self._is_storing = False
-        self._settled = threading.Event()  # unset while written pages are not in the tiers yet
-        self._settled.set()
         self._is_closed = False
-        self._num_per_batch = max(1, min(MAX_BATCH_PAGES, MAX_BATCH_BYTES // memory.page_bytes))
+        self.offloading = Offloading(
+            cache, memory, states, self.tiers, self._search.stores, self._store, self._report, self.prices, compute_s
+        )
         self._opened = self._fetchers.submit(self._open)
 
     @property
@@ -161,13 +176,16 @@ class PageTransfers:
         """Begin to look for the pages of a request below; False if it need not wait. Otherwise `poll` returns it once."""
         if self._is_closed or self._overdue:
             return False
-        cache = self._cache
-        num_pages = request.match_limit // cache.page_size
-        num_found = cache.peek(request.token_ids, request.scope) // cache.page_size
-        if num_found >= num_pages:
+        cache, limit = self._cache, request.match_limit
+        num_pages = limit // cache.page_size
+        num_found = min(cache.num_in_pages(request.token_ids, request.scope) // cache.page_size, num_pages)
+        start = num_found * cache.page_size
+        if cache.states is not None:
+            start = cache.peek(request.token_ids[:limit], request.scope)
+        if limit - start < cache.page_size or (cache.states is not None and self._states is None):
             return False
-        asks = self._remote_is_worthwhile(num_found, num_pages)
-        if not asks and self._opened.done() and not any(tier.stats.num_pages for tier in self._stores):
+        asks = self._remote_is_worthwhile(start, limit // cache.page_size * cache.page_size)
+        if not asks and self._opened.done() and not any(tier.stats.num_pages for tier in self._search.stores):
             return False
         request.enter(RequestStatus.FETCHING)
         token_ids, scope, namespace = (
@@ -180,8 +198,19 @@ class PageTransfers:
         def look() -> None:
             self._opened.result()
             digests = sequence_digests(root, token_ids, cache.page_size, num_pages, namespace, scope.num_public)
-            places, seconds = self._find_places(digests[num_found:], asks=asks)
-            self._report(lambda: self._found(request, digests[: num_found + len(places)], places, seconds))
+            has_kv = self._memory.page_bytes > 0
+            places, seconds = [""] * (num_pages - num_found), None
+            if has_kv:
+                places, seconds = self._search.pages(digests[num_found:], asks=asks)
+            digests = digests[: num_found + len(places)]
+            if cache.states is None:
+                self._report(lambda: self._found(request, digests, places, seconds))
+                return
+            names = namespace, scope.num_public
+            wanted = possible_states(root, digests, token_ids, cache.page_size, start, *names, has_kv=has_kv)
+            states, more = self._search.states(list(wanted), asks=asks, has_kv=has_kv)
+            seconds = more if seconds is None else seconds + (more or 0.0)
+            self._report(lambda: self._found_states(request, digests, places, states, start, seconds))
 
         self._waiting_since[request] = self._clock()
         self._start_timer(FETCH_TIMEOUT_S)
@@ -199,7 +228,7 @@ class PageTransfers:
 
     def settle(self) -> bool:
         """Wait a moment until all written pages are in the tiers; returns whether they are. Any thread but the engine's."""
-        return self._settled.wait(SETTLE_S)
+        return self.offloading.settled.wait(SETTLE_S)
 
     def set_peers(self, peers: Sequence[tuple[str, int]]) -> None:
         """See `RemoteTier.set_peers`. Any thread."""
@@ -217,47 +246,26 @@ class PageTransfers:
         )
 
     def offload(self) -> None:
-        """Begin to copy new pages, unless copies are under way."""
-        if self._is_storing or self._is_closed:
-            return
-        touched = self._cache.evictions.take_new()
-        pages = self._cache.take_new_pages(self._num_per_batch)
-        if pages:
-            self._settled.clear()
-        else:
-            self._settled.set()
-        if not pages and not touched:
-            return
-        self._is_storing = True
-        memory = self._memory
+        """Begin to copy new pages and states, unless copies are under way."""
+        if not self._is_closed:
+            self.offloading.begin()
 
-        def copy() -> None:
-            self._opened.result()
-            for tier in self.tiers:
-                tier.touch(touched)
-            wanted = [page for page in pages if not all(tier.has(page.digest) for tier in self._stores)]
-            contents = np.empty((len(wanted), memory.page_bytes), dtype=np.uint8)
-            for page, out in zip(wanted, contents, strict=True):
-                memory.read_page(page.page_id, out)
-            self._report(lambda: self._store(wanted, contents))
-
-        self._run(self._storer, copy, self._stored)
-
-    def forget_memory(self, memory: PageMemory | None = None) -> None:
-        """The pages of the pool hold nothing any more; `memory` is that of the new pool, if there is one."""
+    def forget_memory(self, memory: PageMemory | None = None, states: StateContent | None = None) -> None:
+        """The pages of the pool and the slots hold nothing any more; `memory` and `states` are those of the new runner, if there is one."""
         if self._loading is not None:
             load, self._loading = self._loading, None
-            self._cache.abandon(load.node, load.page_ids)
+            self._cache.abandon(load.node, load.page_ids, self._end_loading(load))
             self._ready.append(load.fetch.request)
         if memory is not None:
-            self._memory = memory
+            self._memory, self._states = memory, states
+            self.offloading.use(memory, states)
 
     def close(self) -> None:
         """Store what the persistent tiers do not have yet, for a limited time, and close all tiers. Idempotent."""
         if self._is_closed:
             return
         self._is_closed = True
-        self._settled.set()
+        self.offloading.settled.set()
         if self.server is not None:
             self.server.close()
         for pool in (self._fetchers, self._storer):
@@ -266,23 +274,17 @@ class PageTransfers:
         tiers = [tier for tier in self.tiers if tier.is_persistent]
         if tiers and self._opened.done() and not self._opened.cancelled():
             end = time.monotonic() + FLUSH_S
-            content = np.empty(self._memory.page_bytes, dtype=np.uint8)
-            while time.monotonic() < end and (pages := self._cache.take_new_pages(1)):
-                self._memory.read_page(pages[0].page_id, content)
-                for tier in tiers:
-                    tier.put(pages[0].digest, content.data)
+            self.offloading.flush(tiers, end)
         for tier in self.tiers:
             tier.close()
 
     # -- engine thread: what the threads reported
 
-    def _remote_is_worthwhile(self, num_found: int, num_pages: int) -> bool:
-        """Whether to ask the remote tiers for the pages of a prompt after the first `num_found`."""
+    def _remote_is_worthwhile(self, start: int, end: int) -> bool:
+        """Whether to ask the remote tiers for the pages of these tokens of a prompt."""
         if not any(tier.stats.num_connected for tier in self._remote):
             return False
-        size = self._cache.page_size
-        compute_s = self._compute_s(num_found * size, (num_pages - num_found) * size)
-        return self.prices.is_worth_asking(compute_s)
+        return self.prices.is_worth_asking(self._compute_s(start, end - start))
 
     def _found(
         self, request: Request, digests: list[bytes], places: Sequence[str], seconds: float | None = None
@@ -296,11 +298,7 @@ class PageTransfers:
         if seconds is not None:
             self.prices.observe_asking(seconds)
         size, num_before = self._cache.page_size, len(digests) - len(places)
-        awaited = {digest for each in self._unfinished() for digest in each.digests}
-        named = [
-            None if digest in awaited else place for digest, place in zip(digests[num_before:], places, strict=True)
-        ]
-        runs = [FetchRun(tier, len(list(pages))) for tier, pages in groupby(named)]
+        runs = _runs(self._unless_awaited(digests[num_before:], places))
         plan = self.prices.plan(
             runs, self._seconds_left(), lambda num_pages: self._compute_s(num_before * size, num_pages * size)
         )
@@ -310,6 +308,48 @@ class PageTransfers:
             self._load_next()
         else:
             self._ready.append(request)
+
+    def _found_states(
+        self,
+        request: Request,
+        digests: list[bytes],
+        places: Sequence[str],
+        states: Sequence[FoundState],
+        start: int,
+        seconds: float | None,
+    ) -> None:
+        """The last pages of `digests`, which is all that can be reached, and `states` are in these tiers; see `_found`.
+
+        Args:
+            states: the deepest first.
+            start: position of the state that the pool has.
+        """
+        self._overdue.discard(request)
+        if seconds is not None:
+            self.prices.observe_asking(seconds)
+        size, num_before = self._cache.page_size, len(digests) - len(places)
+        named = self._unless_awaited(digests[num_before:], places)
+        options: list[tuple[list[FetchRun], float | None]] = []
+        for state, place, tail_place in states:
+            tail = [] if tail_place is None else [tail_place]
+            runs = _runs([*named[: max(0, state.num_pages(size) - num_before)], *tail])
+            if self._unless_awaited([state.digest], [place])[0] is not None:
+                runs.append(FetchRun(state_place(place), 1))
+            options.append((runs, self._compute_s(start, state.position - start)))
+        chosen, plan = self.prices.choose(options, self._seconds_left())
+        names = {tier.name for tier in self.tiers}
+        self.num_recomputed.update({tier: count for tier, count in plan.passed.items() if tier in names})
+        if chosen is None:
+            self._ready.append(request)
+            return
+        state = states[chosen].state
+        self._waiting.append(_Fetch(request, digests[: state.num_pages(size)], plan.expected_s, plan.limit_s, state))
+        self._load_next()
+
+    def _unless_awaited(self, digests: Sequence[bytes], places: Sequence[str]) -> list[str | None]:
+        """The places of pages; None for those that another request is loading, or that have no content."""
+        awaited = {digest for each in self._unfinished() for digest in each.wanted}
+        return [None if digest in awaited else place or None for digest, place in zip(digests, places, strict=True)]
 
     def _unfinished(self) -> list[_Fetch]:
         return [*self._waiting, *([] if self._loading is None else [self._loading.fetch])]
@@ -330,57 +370,115 @@ class PageTransfers:
                 self._waiting_since.pop(request, None)
                 continue
             node, first = cache.lock_prefix(request.token_ids, len(digests) * cache.page_size, request.scope)
-            rank = self._rank_of(request)
-            num_pages = min(len(digests) - first, cache.num_available_to(rank))
-            page_ids = cache.allocate(num_pages, rank=rank) if num_pages > 0 else None
-            if not page_ids:
+            load = self._begin_load(fetch, node, first)
+            if load is None:
                 cache.unlock(node)
                 self._ready.append(request)
                 continue
-            self._loading = _Load(fetch, node, first, page_ids, self._clock())
+            self._loading = load
             self._run(self._fetchers, self._loader(self._loading), self._give_up_loading)
 
+    def _begin_load(self, fetch: _Fetch, node: RadixNode, first: int) -> _Load | None:
+        """Allocate the pages of a fetch after the first ones, which end with the locked `node`, and the slot of its state.
+
+        Returns:
+            None if there is no room for it, or nothing left to load.
+        """
+        cache, request, state = self._cache, fetch.request, fetch.state
+        rank, num_pages, slot = self._rank_of(request), len(fetch.digests) - first, None
+        if state is None:
+            num_pages = min(num_pages, cache.num_available_to(rank))
+        else:
+            assert cache.states is not None
+            num_pages += state.tail_digest is not None
+            if cache.peek(request.token_ids[: state.position], request.scope) >= state.position:
+                return None
+            if not cache.can_allocate(num_pages, rank) or not cache.states.may_keep():
+                return None
+            slot = cache.states.allocate()
+            if slot is None:
+                return None
+            cache.states.num_loading += 1
+        page_ids = cache.allocate(num_pages, rank=rank) if num_pages > 0 else []
+        load = _Load(fetch, node, first, page_ids or [], self._clock(), slot)
+        if page_ids or (slot is not None and num_pages == 0):
+            return load
+        if slot is not None and cache.states is not None:
+            cache.states.free(self._end_loading(load) or slot)
+        return None
+
+    def _end_loading(self, load: _Load) -> int | None:
+        """The slot of a load, which goes back to the cache now."""
+        if load.slot is not None and self._cache.states is not None:
+            self._cache.states.num_loading -= 1
+        return load.slot
+
     def _loader(self, load: _Load) -> Callable[[], None]:
-        memory, clock, limit_s = self._memory, self._clock, load.fetch.limit_s
-        digests = load.fetch.digests[load.num_before : load.num_before + len(load.page_ids)]
+        memory, states, clock, limit_s = self._memory, self._states, self._clock, load.fetch.limit_s
+        digests, state = load.digests, load.fetch.state
+
+        def load_state() -> str | None:
+            """Load the state; returns its tier."""
+            assert state is not None
+            assert states is not None
+            assert load.slot is not None
+            for tier in self.tiers:
+                content = tier.get(state.digest)
+                if content is not None and content.nbytes == states.state_bytes:
+                    states.write_state(load.slot, np.frombuffer(content, dtype=np.uint8))
+                    return tier.name
+            return None
 
         def work() -> None:
             found: list[str] = []
             seconds: dict[str, float] = {}
             started = before = clock()
             if self._remote:
-                absent = [digest for digest in digests if not any(tier.has(digest) for tier in self._stores)]
+                wanted = digests if state is None else [state.digest, *digests]
+                absent = self._search.absent(wanted)
                 for remote in self._remote:
                     remote.expect(absent)
-            for digest, page_id in zip(digests, load.page_ids, strict=True):
+            state_tier = None if state is None else load_state()
+            if state_tier is not None:  # first, since pages are of no use without it
+                before = clock()
+                seconds[state_place(state_tier)] = before - started
+            is_whole = state is None or state_tier is not None
+            for digest, page_id in zip(digests, load.page_ids, strict=True) if is_whole else ():
                 if limit_s is not None and before - started > limit_s:
                     break
-                for tier in self.tiers:
+                for tier in self.tiers if memory.page_bytes else ():
                     content = tier.get(digest)
                     if content is not None and content.nbytes == memory.page_bytes:
                         memory.write_page(page_id, np.frombuffer(content, dtype=np.uint8))
                         found.append(tier.name)
                         break
                 else:
-                    break
+                    if memory.page_bytes:
+                        break
+                    found.append("")
                 after = clock()
                 seconds[found[-1]] = seconds.get(found[-1], 0.0) + after - before
                 before = after
             for remote in self._remote:
                 remote.expect(())
             is_slow = len(found) < len(digests) and limit_s is not None and before - started > limit_s
-            self._report(lambda: self._loaded(load, found, seconds, is_slow=is_slow))
+            self._report(lambda: self._loaded(load, found, seconds, state_tier, is_slow=is_slow))
 
         return work
 
-    def _loaded(self, load: _Load, found: list[str], seconds: Mapping[str, float], *, is_slow: bool) -> None:
+    def _loaded(
+        self, load: _Load, found: list[str], seconds: Mapping[str, float], state_tier: str | None, *, is_slow: bool
+    ) -> None:
         """Pages were loaded, from these tiers.
 
         Args:
             seconds: by tier.
+            state_tier: where the state comes from; None if it is missing, or none is loaded.
             is_slow: whether the load was ended because it took too long.
         """
-        counts = Counter(found)
+        counts = Counter(tier for tier in found if tier)
+        if state_tier is not None:
+            self.prices.observe(state_place(state_tier), 1, seconds[state_place(state_tier)])
         for name, count in counts.items():
             self.prices.observe(name, count, seconds[name])
         self._overdue.discard(load.fetch.request)
@@ -388,14 +486,26 @@ class PageTransfers:
             self._load_next()
             return
         self._loading = None
-        request, size = load.fetch.request, self._cache.page_size
-        start, end = load.num_before * size, (load.num_before + len(found)) * size
-        self._cache.finish(load.node, request.token_ids[start:end], load.page_ids, request.scope, start)
+        request, size, wanted = load.fetch.request, self._cache.page_size, load.fetch.state
+        start = load.num_before * size
+        end = min(start + len(found) * size, len(load.fetch.digests) * size)
+        slot, state = self._end_loading(load), None
+        if wanted is not None and slot is not None:
+            assert self._cache.states is not None
+            if state_tier is not None and len(found) == len(load.page_ids):
+                end, state = max(start, wanted.position), (wanted.position, slot)
+                self.num_fetched_states[state_tier] += 1
+            else:
+                self._cache.states.free(slot)
+        self._cache.finish(load.node, request.token_ids[start:end], load.page_ids, request.scope, start, state)
         self.num_fetched.update(counts)
-        if is_slow:
+        if is_slow and found:
             self.num_recomputed[found[-1]] += len(load.page_ids) - len(found)
-        if request.status is RequestStatus.FETCHING:
-            request.stats.num_fetched_tokens = {name: count * size for name, count in counts.items()}
+        if request.status is RequestStatus.FETCHING and (wanted is None or state is not None):
+            tokens = {name: count * size for name, count in counts.items()}
+            if wanted is not None and wanted.tail_digest is not None and found[-1]:
+                tokens[found[-1]] -= size - wanted.position % size
+            request.stats.num_fetched_tokens = tokens
         self._ready.append(request)
         self._load_next()
 
@@ -427,40 +537,7 @@ class PageTransfers:
         if left := [left for left in ends.values() if left > 0]:
             self._start_timer(min(left))
 
-    def _store(self, pages: Sequence[NewPage], contents: NDArray[np.uint8]) -> None:
-        """Pages were copied: store those that are still what they were."""
-        kept = [i for i, page in enumerate(pages) if self._cache.is_unchanged(page)]
-        self.num_lost += len(pages) - len(kept)
-
-        def store() -> None:
-            for i in kept:
-                for tier in self._stores:
-                    tier.put(pages[i].digest, contents[i].data)
-            self._report(self._stored)
-
-        self._run(self._storer, store, self._stored)
-
-    def _stored(self) -> None:
-        self._is_storing = False
-
     # -- any thread
-
-    def _find_places(self, digests: Sequence[bytes], *, asks: bool) -> tuple[list[str], float | None]:
-        """The tiers of the first of these pages that are in some, and the seconds that the answers of remote tiers took, if asked."""
-        places, seconds = list[str](), None
-        for index, digest in enumerate(digests):
-            place = next((tier.name for tier in self._stores if tier.has(digest)), None)
-            if place is None and asks:
-                if seconds is None:
-                    started = self._clock()
-                    for tier in self._remote:
-                        tier.ask(digests[index:])
-                    seconds = self._clock() - started
-                place = next((tier.name for tier in self._remote if tier.has(digest)), None)
-            if place is None:
-                break
-            places.append(place)
-        return places, seconds
 
     def _open(self) -> None:
         for tier in self.tiers:
@@ -471,6 +548,13 @@ class PageTransfers:
         if self.server is not None and not self._is_closed:
             self.server.settle = self.settle
             self.server.start()
+
+    def _store(self, work: Callable[[], None], if_failed: Callable[[], None]) -> None:
+        def job() -> None:
+            self._opened.result()
+            work()
+
+        self._run(self._storer, job, if_failed)
 
     def _report(self, then: Callable[[], None]) -> None:
         self._reports.append(then)
@@ -487,3 +571,8 @@ class PageTransfers:
         if self._is_closed:
             return
         executor.submit(job)
+
+
+def _runs(places: Sequence[str | None]) -> list[FetchRun]:
+    """The runs of pages in these places."""
+    return [FetchRun(tier, len(list(pages))) for tier, pages in groupby(places)]

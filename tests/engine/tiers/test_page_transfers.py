@@ -8,7 +8,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import Any
 
@@ -25,32 +24,9 @@ from rtlang.engine.tiers.configured_tiers import CacheTiers
 from rtlang.engine.tiers.page_transfers import PageTransfers, TransferTime
 from tests.support.engine.engine_driver import EngineDriver
 from tests.support.engine.fake_runner import FakeRunner, naive_generate
+from tests.support.engine.held_jobs import Jobs
 
 PAGE = 4
-
-
-class Jobs(Executor):
-    """Runs jobs when and in the order that the test says; by default at once."""
-
-    def __init__(self, is_held: bool = False) -> None:
-        self.is_held = is_held
-        self.waiting: list[Callable[[], None]] = []
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-
-        def run() -> None:
-            future.set_result(fn(*args, **kwargs))
-
-        if self.is_held:
-            self.waiting.append(run)
-        else:
-            run()
-        return future
-
-    def run_one(self, rng: random.Random) -> None:
-        if self.waiting:
-            self.waiting.pop(rng.randrange(len(self.waiting)))()
 
 
 class Driver(EngineDriver):
@@ -140,7 +116,7 @@ def test_evicted_pages_come_back_from_below() -> None:
     assert again.stats.num_cached_tokens == 40
     assert driver.runner.num_computed - computed == 2
     assert driver.transfers.num_fetched == {"host": 10}
-    assert driver.transfers.num_lost == 0
+    assert driver.transfers.offloading.num_lost == 0
     driver.assert_idle()
 
 
@@ -166,7 +142,7 @@ def test_what_is_not_copied_in_time_is_stored_when_the_engine_closes(tmp_path: P
     jobs = Jobs(is_held=True)
     driver = Driver([DiskTier(tmp_path, "model", 8 * PAGE, 1 << 20)], jobs=jobs)
     jobs.waiting.pop(0)()  # opening
-    driver.transfers._is_storing = True  # the disk is busy until the end
+    driver.transfers.offloading.is_busy = True  # the disk is busy until the end
     driver.generate(tokens_of(0))
     driver.engine.close()
     restarted = Driver([DiskTier(tmp_path, "model", 8 * PAGE, 1 << 20)])

@@ -70,11 +70,25 @@ def generate_from_states(
     return found
 
 
-@dataclass
 class FakeStateMemory:
-    """The bytes of a state, as the runner protocol has them."""
+    """The bytes of states, as the runner protocol has them: two int64, and zeros up to `state_bytes`."""
 
-    state_bytes: int = 1024
+    state_format = "hash"
+
+    def __init__(self, states: list[HashState], state_bytes: int = 1024) -> None:
+        self.states, self.state_bytes = states, state_bytes
+
+    def release_states(self, slots: Sequence[int]) -> None:
+        for slot in slots:
+            self.states[slot] = _GARBAGE
+
+    def read_state(self, slot: int, out: NDArray[np.uint8]) -> None:
+        out[:] = 0
+        out[:16] = np.array(self.states[slot], dtype=np.int64).view(np.uint8)
+
+    def write_state(self, slot: int, content: NDArray[np.uint8]) -> None:
+        count, value = content[:16].copy().view(np.int64).tolist()
+        self.states[slot] = count, value
 
 
 @dataclass
@@ -88,7 +102,7 @@ class FakeStateRunner(FakeRunner):
     """
 
     num_states: int = 8
-    state_memory: FakeStateMemory = field(default_factory=FakeStateMemory)
+    state_bytes: int = 1024
     num_replayed_tokens: int = 0
     num_kept: int = 0
     broken: list[AssertionError] = field(default_factory=list)
@@ -96,6 +110,7 @@ class FakeStateRunner(FakeRunner):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.states: list[HashState] = [_GARBAGE] * self.num_states
+        self.state_memory = FakeStateMemory(self.states, self.state_bytes)
         self._rows: dict[tuple[int, int], list[HashState]] = {}  # of a step and a row: the states after its tokens
 
     def launch(self, step: Step) -> FakeFlight:

@@ -45,7 +45,7 @@ class StateDriver(EngineDriver):
         **settings: Any,
     ) -> None:
         settings.setdefault("max_step_tokens", 32)
-        of_runner = {k: settings.pop(k) for k in ("eos_every", "fail_at", "raising") if k in settings}
+        of_runner = {k: settings.pop(k) for k in ("eos_every", "fail_at", "raising", "state_bytes") if k in settings}
         parts = {k: settings.pop(k) for k in ("drafter", "rebuild") if k in settings}
         wrong = settings.pop("wrong", None)
         if wrong is not None:

@@ -26,6 +26,27 @@ def naive_digest(tokens: tuple[int, ...], page_size: int) -> bytes:
     return before
 
 
+def naive_end_digest(
+    kind: bytes, tokens: tuple[int, ...], page_size: int, namespace: str, num_public: int, name: str
+) -> bytes:
+    """The digest of the state after these tokens, or of its tail, from the definition.
+
+    Args:
+        namespace, num_public: the tokens from position `num_public` on belong to the namespace.
+        name: of the namespace of the last token behind the whole pages.
+    """
+    before, whole = ROOT, len(tokens) // page_size * page_size
+
+    def digest(kind: bytes, name: str, content: tuple[int, ...]) -> bytes:
+        packed = b"".join(token.to_bytes(8, "little") for token in content)
+        data = before + len(name).to_bytes(4, "little") + name.encode() + packed
+        return hashlib.blake2b(data, digest_size=16, person=kind).digest()
+
+    for end in range(page_size, whole + 1, page_size):
+        before = digest(b"rtlang page", namespace if end > num_public else "", tokens[end - page_size : end])
+    return digest(kind, name, tokens[whole:])
+
+
 class TierSimulation(CacheSimulation):
     """Random operations with transfers among them. `below` has the tokens of whole sequences by digest."""
 

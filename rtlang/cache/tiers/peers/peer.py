@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -33,7 +33,7 @@ class Peer:
     Args:
         address: (host, port), resolved.
         secret, identity, instance: see `greet`.
-        page_bytes: of every page.
+        sizes: bytes of every page, and of every state of recurrent layers if the model has them.
         clock: seconds, monotonic.
         on_bad: called when a page had a wrong seal or size.
         on_change: called after it was connected or disconnected.
@@ -49,7 +49,7 @@ class Peer:
         secret: bytes,
         identity: bytes,
         instance: bytes,
-        page_bytes: int,
+        sizes: Collection[int],
         clock: Callable[[], float],
         on_bad: Callable[[], None] = lambda: None,
         on_change: Callable[[], None] = lambda: None,
@@ -58,7 +58,7 @@ class Peer:
         self.instance: bytes | None = None
         self.next_try = 0.0
         self._secret, self._identity, self._own = secret, identity, instance
-        self._page_bytes, self._clock = page_bytes, clock
+        self._sizes, self._clock = sizes, clock
         self._on_bad, self._on_change = on_bad, on_change
         self._lock = threading.Lock()
         self._stream: FrameStream | None = None
@@ -95,7 +95,7 @@ class Peer:
                 self._rest_s = MAX_REST_S
             self._rest(str(error))
             return None
-        stream.max_body_bytes = max(self._page_bytes, MAX_ASKED)
+        stream.max_body_bytes = max([*self._sizes, MAX_ASKED])
         with self._lock:
             self._stream, self._key, self.instance = stream, key, instance
         self._on_change()
@@ -164,7 +164,7 @@ class Peer:
             raise PeerError("it answered what nobody asked")
         kind, problem = fields.get("t"), None
         if digest is not None and kind == "page":
-            if body.nbytes != self._page_bytes or not key.is_sealed(digest, body, fields.get("seal")):
+            if body.nbytes not in self._sizes or not key.is_sealed(digest, body, fields.get("seal")):
                 problem = "a page was damaged"
                 self._on_bad()
         elif kind != ("has" if digest is None else "none"):

@@ -58,6 +58,7 @@ class PeerTier:
         secret, identity, instance: see `greet`.
         page_bytes: of every page.
         clock: seconds, monotonic; of rests.
+        state_bytes: of every state; 0 for a model without states.
     """
 
     name = "peer"
@@ -71,14 +72,15 @@ class PeerTier:
         instance: bytes,
         page_bytes: int,
         clock: Callable[[], float] = time.monotonic,
+        state_bytes: int = 0,
     ) -> None:
         self.stats = TierStats()
         self._configured = self._named = tuple(peers)
         self._secret, self._identity, self._instance = secret, identity, instance
-        self._page_bytes, self._clock = page_bytes, clock
+        self._sizes, self._clock = {page_bytes, state_bytes} - {0}, clock
         self._peers: dict[Address, Peer] = {}  # replaced, never changed
         self._next_lookup = 0.0
-        self._num_ahead = max(2, min(MAX_AHEAD, AHEAD_BYTES // page_bytes))
+        self._num_ahead = max(2, min(MAX_AHEAD, AHEAD_BYTES // max(1, page_bytes)))
         self._lock, self._count_lock = threading.Lock(), threading.Lock()
         self._known: OrderedDict[bytes, Peer] = OrderedDict()
         self._expected: deque[bytes] = deque()  # not requested yet
@@ -215,7 +217,7 @@ class PeerTier:
             self._secret,
             self._identity,
             self._instance,
-            self._page_bytes,
+            self._sizes,
             self._clock,
             self._note_bad,
             self._count_connected,
