@@ -113,7 +113,7 @@ LEVELS: dict[str, list[str]] = {
         "new_runner",
     ],
     "rtlang.model.decoders": [
-        "expert_parts falcon fixed_tiles float32_math latent_attention native recurrent self_check",
+        "bit_check expert_parts falcon fixed_tiles float32_math latent_attention native recurrent self_check",
         "transformers_loading",
         "low_bit_loading native_decoder",
         "transformers_decoder",

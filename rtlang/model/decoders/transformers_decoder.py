@@ -29,22 +29,20 @@ from torch.nn import functional
 
 from rtlang.cache.system_memory import trim_heap
 from rtlang.contract.errors import ConfigError, ModelLoadError
-from rtlang.contract.params import SamplingParams
-from rtlang.contract.step import Row, Step
-from rtlang.model.batch import Batch
 from rtlang.model.decoders import falcon
-from rtlang.model.decoders.fixed_tiles import tiles_of
+from rtlang.model.decoders.bit_check import has_equal_bits
+from rtlang.model.decoders.fixed_tiles import TILE_SIZES, tiles_of
 from rtlang.model.decoders.float32_math import Float32Math
 from rtlang.model.decoders.latent_attention import absorb_projections, multiply_out, pack_projections, projections_of
 from rtlang.model.decoders.low_bit_loading import load_weights
 from rtlang.model.decoders.recurrent.mixers import Mixers, in_dtype
 from rtlang.model.decoders.self_check import CHECK_LENGTHS, check_sequences, check_steps, nudged, relative_errors
 from rtlang.model.decoders.transformers_loading import load_model, progress_reported
-from rtlang.model.layers.attention import HeadGeometry, PagedKV, StepAttention, Window
+from rtlang.model.layers.attention import HeadGeometry, StepAttention, Window
 from rtlang.model.layers.linear import own_memory, pack_linears
 from rtlang.model.layers.low_bit_modules import low_bit_modules, stand_ins, wrong_layer
 from rtlang.model.layers.packed_experts import PackedExperts, pack_experts
-from rtlang.model.layers.states import StateShape
+from rtlang.model.layers.states import StateShape, StepStates
 from rtlang.model.layers.weight_source import CheckpointWeights
 from rtlang.model.loading.published import quiet, read_config
 from rtlang.model.parallel.divided_layers import divide
@@ -53,11 +51,6 @@ from rtlang.model.parallel.plan_table import read_plan
 
 logger = logging.getLogger(__name__)
 
-_BIT_PAGE_SIZE = 4
-# Tokens of the sequence that is compared bit by bit, which have a large tile, and of the one beside it. In each way, so many tokens of the
-# other one come first in the step, and the sequence is computed up to these tokens in turn: every place of both tiles is compared.
-_BIT_LENGTHS = 34, 30
-_BIT_CUTS = ((0, (0, 1, 2, 3, 4, 34)), (3, (0, 5, 34)), (30, (0, 34)))
 # Largest relative error of a token's logits in float32. Good models have up to 1e-5; where attention or a router decides between equals,
 # a change of the last bits of an embedding (by _NUDGE) moves logits far, and paged attention may by _NUDGE_RATIO times as much.
 _TOLERANCE, _MAX_TOLERANCE = 1e-3, 0.3
@@ -99,6 +92,7 @@ class TransformersDecoder:
         self._mixers = Mixers(model)
         self._takes_positions = "position_ids" in inspect.signature(model.forward).parameters
         self.is_row_invariant = is_deterministic  # otherwise sums of torch may depend on the number of tokens
+        self._tile_sizes = TILE_SIZES[0]
         self._window_of: dict[int, Window] = {}  # by layer, learned from the masks of the self-check
         self._has_masks = True  # whether the library still builds masks
         self._step: StepAttention | None = None  # set during forward
@@ -195,13 +189,16 @@ class TransformersDecoder:
         found: list[Tensor] = []
         is_wanted: list[Tensor] = []
         wanted = attention.batch.logit_indices
-        for tile in tiles_of(attention.batch):
+        memory = None if attention.states is None else attention.states.memory
+        spare_slots = memory.spare_slots if memory is not None else ()
+        for tile in tiles_of(attention.batch, self._tile_sizes, spare_slots):
             batch = tile.batch
+            states = StepStates(memory, batch.states) if memory is not None and batch.states is not None else None
             filling = tile.size - batch.num_tokens
             ids, positions = (functional.pad(each, (0, filling)) for each in (batch.input_ids, batch.positions))
             # all logits or those of one token: the output layer sees fixed shapes too
             keep = torch.arange(tile.size if len(batch.logit_indices) else 1)
-            self._begin(StepAttention(batch, attention.kv))
+            self._begin(StepAttention(batch, attention.kv, states=states))
             try:
                 logits = self._call_model(ids[None], positions[None], keep)[0]
             finally:
@@ -297,9 +294,6 @@ class TransformersDecoder:
         obstacle = self._mixers.obstacle()
         if obstacle is not None:
             raise self._refusal(f"it has recurrent layers, of which {obstacle}")
-        if self._mixers and self.is_row_invariant:
-            kind = f"expected False for model type {self.model.config.model_type!r}"
-            raise ConfigError("deterministic", True, f"{kind}: states of recurrent layers do not go from tile to tile")
         vocab = int(self.model.config.get_text_config(decoder=True).vocab_size)
         self._sequences = check_sequences(vocab)
         multiply_out(self.model)
@@ -526,36 +520,20 @@ class TransformersDecoder:
         """Whether a layer has stacked matrices that are not packed, of which a token uses some."""
         stacks = (each for each in self.model.get_decoder().modules() if isinstance(each, torch.nn.ModuleList))
         layers = [each for each in stacks if len(each) == len(self.geometries)]
-        return any(parameter.ndim > 2 for stack in layers for parameter in stack.parameters())
+        shapes = (parameter.shape for stack in layers for parameter in stack.parameters())
+        return any(sum(size > 1 for size in shape) > 2 for shape in shapes)  # weights of convolutions are no stacks
 
     def _check_bits(self, vocab: int) -> None:
-        """Check that the logits of a sequence are equal to the last bit in each tile, at each place, alone and beside another one."""
+        """Check that the logits of a sequence are equal to the last bit however steps are cut."""
         kind = f"expected False for model type {self.model.config.model_type!r}"
         if self._has_stacks():
             raise ConfigError("deterministic", True, f"{kind}: the number of tokens per expert depends on the step")
-        generator = torch.Generator().manual_seed(1)
-        own, other = (torch.randint(0, vocab, (length,), generator=generator).tolist() for length in _BIT_LENGTHS)
-        page_size, params = _BIT_PAGE_SIZE, SamplingParams()
-        num_pages = -(-max(_BIT_LENGTHS) // page_size)
-        kv = PagedKV(self.geometries, 2 * num_pages, page_size, self.dtype, self.device)
-        pages = tuple(range(num_pages)), tuple(range(num_pages, 2 * num_pages))
-
-        def logits(*parts: tuple[int, int, int]) -> Tensor:
-            """Of the last part; a part is (0: own or 1: other, start, stop)."""
-            rows = []
-            for which, start, stop in parts:
-                tokens = (own, other)[which][start:stop]
-                rows.append(Row(which, tokens, start, pages[which], 0, False, params, score_token_ids=tokens))
-            batch = Batch.from_step(Step(0, tuple(rows)), page_size)
-            return self.forward(StepAttention(batch, kv))[-len(rows[-1].token_ids) :]
-
-        expected = logits((0, 0, len(own)))
-        for shift, cuts in _BIT_CUTS:
-            beside = [(1, 0, shift)] if shift else []
-            parts = [logits(*beside, (0, start, stop)) for start, stop in itertools.pairwise(cuts)]
-            if torch.equal(torch.cat(parts), expected):
-                continue
-            raise ConfigError("deterministic", True, f"{kind}: its bits depend on the other tokens of a step")
+        shapes = in_dtype(self.state_shapes, self.dtype)
+        for self._tile_sizes in TILE_SIZES:
+            if has_equal_bits(self.forward, vocab, self.geometries, shapes, self.dtype):
+                logger.debug("tiles of %d and %d tokens", self._tile_sizes.small, self._tile_sizes.large)
+                return
+        raise ConfigError("deterministic", True, f"{kind}: its bits depend on the other tokens of a step")
 
     def _refusal(self, reason: str) -> ModelLoadError | ConfigError:
         if self._is_divided:

@@ -41,23 +41,33 @@ def state_bytes(shapes: Sequence[StateShape]) -> int:
     return sum(shape.num_bytes for shape in shapes)
 
 
+NUM_SPARE_SLOTS = 2
+
+
 class StateMemory:
     """`num_slots` states on one device. Owned by the model runner; kernels write into its tensors.
 
-    On a host, memory is committed when a slot is first written.
+    On a host, memory is committed when a slot is first written, and NUM_SPARE_SLOTS further slots follow: a decoder that cuts a step into
+    parts passes a state on in them (fixed_tiles.py).
     """
 
     def __init__(self, shapes: Sequence[StateShape], num_slots: int, device: torch.device | str = "cpu") -> None:
         """Allocate zeros."""
         self.shapes, self.num_slots = tuple(shapes), num_slots
+        place = torch.device(device)
+        num_allocated = num_slots + (NUM_SPARE_SLOTS if place.type == "cpu" else 0)
         self._tensors = {
-            (each.layer, each.name): _zeros((num_slots, *each.shape), each.dtype, torch.device(device))
-            for each in self.shapes
+            (each.layer, each.name): _zeros((num_allocated, *each.shape), each.dtype, place) for each in self.shapes
         }
 
     def of(self, layer: int, name: str) -> Tensor:
-        """One tensor of all states: [num_slots, *shape]."""
+        """One tensor of all states: [num_slots, *shape], on a host with the spare slots behind them."""
         return self._tensors[layer, name]
+
+    @property
+    def spare_slots(self) -> tuple[int, ...]:
+        """The spare slots on a host. Their states have no meaning between steps."""
+        return tuple(range(self.num_slots, self.num_slots + NUM_SPARE_SLOTS))
 
     @property
     def state_bytes(self) -> int:

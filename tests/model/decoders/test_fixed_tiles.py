@@ -14,21 +14,27 @@ import torch
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.step import Row, Step
+from rtlang.contract.step import Row, RowStates, Step
 from rtlang.model.batch import Batch
-from rtlang.model.decoders.fixed_tiles import LARGE_TILE, SMALL_TILE, tiles_of
+from rtlang.model.decoders.fixed_tiles import TILE_SIZES, TileSizes, tiles_of
 from rtlang.model.host_runner import HostRunner
+from rtlang_kernels.contract.state_plan import NO_SLOT, StatePlan
 from tests.support.long_tests import sized
 from tests.support.models.families import FAMILIES, make_config
 from tests.support.models.model_steps import Pages, TrackedSequence, all_logits, next_row, ragged_logits
+from tests.support.models.state_check import StateDriver, scheduled
 from tests.support.models.tiny_models import VOCAB_SIZE, make_checkpoint, random_model, save_checkpoint
 
 PAGE_SIZE = 4
+SIZES = TILE_SIZES[0]
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:transformers")
 
 
-def random_batch(rng: random.Random) -> Batch:
+def random_batch(rng: random.Random, num_slots: int = 0) -> Batch:
+    """Rows of random lengths; with state slots, they continue, share and keep states in some of them."""
     rows, page, before = [], 0, 0
+    slots = rng.sample(range(num_slots), num_slots)
+    kept = [slots.pop() for _ in range(num_slots // 4)]  # read by several rows, and written by none
     for index in range(rng.randint(1, 9)):
         shared = rng.randint(0, before // PAGE_SIZE) * PAGE_SIZE if index else 0
         computed = shared + rng.randint(0, 9)
@@ -39,8 +45,30 @@ def random_batch(rng: random.Random) -> Batch:
         page += num_own
         kind = rng.randrange(3)
         scores = token_ids[1:] if kind == 2 else []
-        rows.append(Row(index, token_ids, computed, pages, shared, kind == 1, SamplingParams(), score_token_ids=scores))
+        states = random_states(rng, len(token_ids), slots, kept) if slots else None
+        rows.append(
+            Row(
+                index,
+                token_ids,
+                computed,
+                pages,
+                shared,
+                kind == 1,
+                SamplingParams(),
+                score_token_ids=scores,
+                states=states,
+            )
+        )
     return Batch.from_step(Step(0, tuple(rows)), PAGE_SIZE)
+
+
+def random_states(rng: random.Random, num_tokens: int, slots: list[int], kept: list[int]) -> RowStates:
+    running = slots.pop()
+    source = rng.choice([None, running, rng.choice(kept)])
+    ends = sorted(rng.sample(range(1, num_tokens + 1), min(num_tokens, rng.randint(0, 3))))
+    return RowStates(
+        source, tuple((end, slots.pop() if i or rng.random() < 0.3 else running) for i, end in enumerate(ends))
+    )
 
 
 @pytest.mark.parametrize("seed", range(sized(20)))
@@ -49,9 +77,9 @@ def test_tiles_hold_each_token_with_its_row_once(seed: int) -> None:
     row_of = np.repeat(np.arange(len(batch.seq_lens)), np.diff(batch.cu_seqlens_q))
     found: list[tuple[int, int]] = []
     wanted: list[int] = []
-    for tile in tiles_of(batch):
+    for tile in tiles_of(batch, SIZES):
         part = tile.batch
-        assert tile.size in (SMALL_TILE, LARGE_TILE)
+        assert tile.size in (SIZES.small, SIZES.large)
         assert 0 < part.num_tokens <= tile.size
         assert part.cu_seqlens_q[0] == 0
         assert (np.diff(part.cu_seqlens_q) > 0).all()
@@ -69,6 +97,43 @@ def test_tiles_hold_each_token_with_its_row_once(seed: int) -> None:
                     assert getattr(part, name)[token] == getattr(batch, name)[place]
     assert found == list(enumerate(batch.positions.tolist()))
     assert sorted(wanted) == sorted(batch.logit_indices.tolist())
+
+
+def compute_states(plan: StatePlan, token_ids: list[int], memory: dict[int, tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """What rows have read at each token, where a state is the tokens before it; `memory` changes as the plan says."""
+    assert len(token_ids) == plan.num_tokens
+    before, found = dict(memory), []
+    for row in range(plan.num_rows):
+        source = int(plan.sources[row])
+        state = () if source == NO_SLOT else before[source]
+        own = slice(plan.cu_marks[row], plan.cu_marks[row + 1])
+        marks = dict(zip(plan.mark_ends[own].tolist(), plan.mark_slots[own].tolist(), strict=True))
+        for place, token in enumerate(token_ids[plan.cu_seqlens[row] : plan.cu_seqlens[row + 1]], start=1):
+            state = (*state, token)
+            found.append(state)
+            if place in marks:
+                memory[marks[place]] = state
+    return found
+
+
+@pytest.mark.parametrize("sizes", TILE_SIZES, ids=str)
+@pytest.mark.parametrize("seed", range(sized(20)))
+def test_states_go_from_tile_to_tile(seed: int, sizes: TileSizes) -> None:
+    num_slots = 48
+    batch = random_batch(random.Random(seed), num_slots)
+    whole = {slot: (-slot,) for slot in range(num_slots + 2)}
+    in_tiles = dict(whole)
+    assert batch.states is not None
+    expected = compute_states(batch.states, batch.input_ids.tolist(), whole)
+    found = []
+    for tile in tiles_of(batch, sizes, (num_slots, num_slots + 1)):
+        assert tile.batch.states is not None
+        filling = tile.size - tile.batch.num_tokens
+        tokens = tile.batch.input_ids.tolist() + [999] * filling
+        found += compute_states(tile.batch.states, tokens, in_tiles)[: tile.batch.num_tokens]
+    assert found == expected
+    assert all(in_tiles[slot] == whole[slot] for slot in range(num_slots))
+    assert not any(999 in state for state in in_tiles.values())
 
 
 def load(path: Path, dtype: str, **settings: Any) -> HostRunner:
@@ -99,6 +164,26 @@ def test_a_token_has_the_same_bits_in_every_step(family: str, dtype: str, tmp_pa
         assert torch.equal(whole[-len(logits) :], logits)
         tolerance = {"rtol": 1e-3, "atol": 1e-3} if dtype == "float32" else {"rtol": 0.1, "atol": 0.3}
         torch.testing.assert_close(logits, plain, **tolerance)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "dtype"),
+    [("qwen3_next", "float32"), ("bamba", "bfloat16"), ("lfm2", "float32"), ("jamba", "float32")],
+)
+def test_a_token_of_a_recurrent_model_has_the_same_bits_in_every_step(
+    model_type: str, dtype: str, tmp_path: Path
+) -> None:
+    (family,) = (each for each in FAMILIES if each.model_type == model_type)
+    runner = load(save_checkpoint(random_model(make_config(family)), tmp_path), dtype, deterministic=True)
+    assert runner.is_row_invariant
+    driver = StateDriver(runner.decoder)
+    for sequence in scheduled(driver, VOCAB_SIZE):
+        alone = StateDriver(runner.decoder)
+        again = alone.sequence(sequence.token_ids)
+        while not again.is_done:
+            alone.step([again], max_tokens=1)
+        for place, logits in sequence.logits.items():
+            assert torch.equal(logits, again.logits[place]), place
 
 
 def test_a_step_without_logits_is_computed(tmp_path: Path) -> None:

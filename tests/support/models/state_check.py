@@ -123,13 +123,8 @@ class StateDriver:
         )
 
 
-def state_errors(decoder: Decoder, model: Any, vocab_size: int, *, seed: int = 0) -> list[float]:
-    """Largest relative error of the logits of each sequence against `model`, the same weights in `transformers` alone.
-
-    Args:
-        model: in float32 with its own ("eager") attention.
-    """
-    driver = StateDriver(decoder, seed)
+def scheduled(driver: StateDriver, vocab_size: int) -> list[StatefulSequence]:
+    """Random sequences, all computed: side by side in random chunks, two of them from kept states of the first."""
     draw = driver.random
     tokens = [[draw.randrange(vocab_size) for _ in range(length)] for length in _LENGTHS]
     first, second, third = map(driver.sequence, tokens)
@@ -142,8 +137,17 @@ def state_errors(decoder: Decoder, model: Any, vocab_size: int, *, seed: int = 0
     sequences = [first, second, third, *forks]
     while not all(each.is_done for each in sequences):
         driver.step(draw.sample(sequences, len(sequences)), max_tokens=draw.choice((1, 9)))
+    return sequences
+
+
+def state_errors(decoder: Decoder, model: Any, vocab_size: int, *, seed: int = 0) -> list[float]:
+    """Largest relative error of the logits of each sequence against `model`, the same weights in `transformers` alone.
+
+    Args:
+        model: in float32 with its own ("eager") attention.
+    """
     errors = []
-    for sequence in sequences:
+    for sequence in scheduled(StateDriver(decoder, seed), vocab_size):
         with torch.inference_mode():
             stock = model(input_ids=torch.tensor([sequence.token_ids]), use_cache=False).logits[0].float()
         places = sorted(sequence.logits)

@@ -166,8 +166,6 @@ def test_only_inputs_of_convolutions_change_their_dtype() -> None:
 def test_settings_that_recurrent_models_do_not_have_are_refused(tmp_path: Path) -> None:
     path = checkpoint("lfm2", tmp_path)
     settings = {"model": str(path), "dtype": "float32", "num_pages": 32}
-    with pytest.raises(ConfigError, match=r"deterministic.*'lfm2'.*recurrent"):
-        HostRunner(RuntimeConfig(**settings, deterministic=True)).load()
     with pytest.raises(ConfigError, match=r"tensor_parallel.*'lfm2'.*recurrent"):
         HostRunner(RuntimeConfig(**settings, tensor_parallel=2)).load()
     with pytest.raises(ConfigError, match=r"cache_bytes.*a state takes .* bytes"):
