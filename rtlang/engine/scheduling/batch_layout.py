@@ -68,14 +68,13 @@ class BatchLayout:
                 continue
             if num_skipped_shared is not None:
                 shared, num_skipped_shared = min(shared, num_skipped_shared), None
-            if self._states is not None and rows and shared:  # a row that replays tokens may end before its pages do
+            if self._states is not None and rows and shared:  # a row that replays tokens may end inside shared pages
                 before = rows[-1]
                 end = min(request.num_computed_tokens + num_tokens, before.num_computed_tokens + len(before.token_ids))
                 shared = min(shared, end // self._page_size * self._page_size)
             row = _row(request, num_tokens, shared if rows else 0, num_masks)
             if self._states is not None:
                 row = _with_states(row, request, self._states)
-                row = self._within_ends(row, rows[-1]) if rows else row
             if (draft := drafts.get(request)) is not None:
                 row = _with_draft(row, request, draft)
             if row.mask_row is not None:
@@ -83,11 +82,6 @@ class BatchLayout:
             rows.append(row)
             requests.append(request)
         return Layout(tuple(rows), tuple(requests), num_masks)
-
-    def _within_ends(self, row: Row, before: Row) -> Row:
-        """The row, with no more shared tokens than both rows reach in this step: replayed tokens may lie inside of shared pages."""
-        end = min(each.num_computed_tokens + len(each.token_ids) for each in (row, before))
-        return row._replace(num_shared_tokens=min(row.num_shared_tokens, end // self._page_size * self._page_size))
 
     def _sort(self, running: Sequence[Request]) -> None:
         """Sort by page ids, a depth-first order of the tree, and record what neighbors share.
