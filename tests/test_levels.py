@@ -27,7 +27,7 @@ LEVELS: dict[str, list[str]] = {
         "checkpoint machine measure",
         "heavy_model language workloads",
         "baselines speculation",
-        "steps",
+        "states steps",
         "comparison",
     ],
     "rtlang.cache": [

@@ -40,9 +40,41 @@ HALF_BILLION: dict[str, Any] = {
     "max_position_embeddings": 4_096,
     "tie_word_embeddings": True,
 }
+SMALL_HYBRID: dict[str, Any] = {
+    "vocab_size": 2_048,
+    "hidden_size": 128,
+    "intermediate_size": 256,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 1,
+    "head_dim": 32,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+    "linear_key_head_dim": 64,
+    "linear_value_head_dim": 64,
+    "max_position_embeddings": 8_192,
+    "tie_word_embeddings": True,
+    "initializer_range": 0.05,
+}
+"""Three gated delta layers to one of full attention. A state is as large as the K and V of 1,600 tokens, as in Qwen3.5 models."""
+SMALL_DENSE: dict[str, Any] = {
+    "vocab_size": 2_048,
+    "hidden_size": 128,
+    "intermediate_size": 426,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 1,
+    "head_dim": 32,
+    "max_position_embeddings": 8_192,
+    "tie_word_embeddings": True,
+    "initializer_range": 0.05,
+}
+"""As many weights as SMALL_HYBRID, without states."""
 SHAPES: dict[str, tuple[str, Mapping[str, Any]]] = {
     "llama-36m": ("llama", SHAPE),
     "qwen2-0.5b": ("qwen2", HALF_BILLION | {"initializer_range": 0.05}),
+    "qwen3.5-3m": ("qwen3_5_text", SMALL_HYBRID),
+    "qwen3-3m": ("qwen3", SMALL_DENSE),
 }
 """Model type and configuration of the random models, by name; the first is the default."""
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rtlang.bench.checkpoint import SHAPES
-from rtlang.bench.workloads.catalogue import NAMES, SPECULATE, STEPS, USUAL
+from rtlang.bench.workloads.catalogue import ALONE, NAMES, STATES, STEPS, USUAL
 from rtlang.contract.errors import ConfigError
 
 QUICK_BUDGET_S = 150.0
@@ -47,9 +47,9 @@ class BenchOptions:
     profiles: bool = False
 
     def __post_init__(self) -> None:
-        for name in self.workloads if self.workloads not in ((SPECULATE,), (STEPS,)) else ():
+        for name in self.workloads if not (len(self.workloads) == 1 and self.workloads[0] in ALONE) else ():
             if name not in NAMES:
-                expected = f"expected one of {', '.join(NAMES)}, or {SPECULATE} or {STEPS} alone"
+                expected = f"expected one of {', '.join(NAMES)}, or {' or '.join(ALONE)} alone"
                 raise ConfigError("workload", name, expected)
         if not self.workloads:
             raise ConfigError("workload", "", f"expected one of {', '.join(NAMES)}")
@@ -59,6 +59,8 @@ class BenchOptions:
             raise ConfigError("baseline", self.baseline, f"expected {', '.join(BASELINES)} or http://HOST:PORT/v1")
         if self.workloads == (STEPS,) and self.baseline != LLAMA_CPP:
             raise ConfigError("baseline", self.baseline, f"expected {LLAMA_CPP} with the workload {STEPS}")
+        if self.workloads == (STATES,) and self.baseline not in (TRANSFORMERS, VLLM):
+            raise ConfigError("baseline", self.baseline, f"expected {VLLM} or none with the workload {STATES}")
         if self.baseline == LLAMA_CPP and (self.llama_cpp is None or not self.llama_cpp.is_dir()):
             raise ConfigError("llama_cpp", self.llama_cpp, "expected the folder of llama.cpp's shared libraries")
         for field, number in (("repeats", self.repeats), ("batch_size", self.batch_size)):

@@ -26,10 +26,11 @@ from rtlang.bench.comparison.step_profile import Profile, profile
 from rtlang.bench.machine import Environment
 from rtlang.bench.measure import Measurement, agreement
 from rtlang.bench.speculation import SpeculationReport, run_speculation
+from rtlang.bench.states import StatesReport, run_states
 from rtlang.bench.steps import StepsReport, run_steps
 from rtlang.bench.workloads import requests
 from rtlang.bench.workloads.arriving import timed, without_times
-from rtlang.bench.workloads.catalogue import SPECULATE, STEPS, make
+from rtlang.bench.workloads.catalogue import SPECULATE, STATES, STEPS, make
 from rtlang.bench.workloads.workload import Workload, generations
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
 from rtlang.contract.errors import ConfigError
@@ -53,8 +54,8 @@ def run_benchmark(
     *,
     command: str = "rtlang bench",
     tell: Tell = lambda line: None,
-) -> Report | SpeculationReport | StepsReport:
-    """Run the benchmark and return its figures; the workloads SPECULATE and STEPS have figures of their own.
+) -> Report | SpeculationReport | StatesReport | StepsReport:
+    """Run the benchmark and return its figures; the workloads SPECULATE, STATES and STEPS have figures of their own.
 
     Args:
         config: settings of our side; its dtype and number of threads apply to both. If `model` is the embedded model, the seeded
@@ -72,6 +73,15 @@ def run_benchmark(
             repeats=options.repeats,
             seed=options.seed,
             cost_shape=options.cost_shape,
+            command=command,
+            tell=tell,
+        )
+    if options.workloads == (STATES,):
+        return run_states(
+            config,
+            is_quick=options.is_quick,
+            seed=options.seed,
+            vllm_python=options.vllm_python if options.baseline == VLLM else None,
             command=command,
             tell=tell,
         )

@@ -28,6 +28,10 @@ SPECULATE = "speculate"
 """The workloads of `rtlang.bench.speculation`."""
 STEPS = "steps"
 """The figures of `rtlang.bench.steps`."""
+STATES = "states"
+"""The counts of `rtlang.bench.states`."""
+ALONE = (SPECULATE, STATES, STEPS)
+"""Workloads with figures of their own, each run without others."""
 
 
 def make(name: str, encoder: Encoder, *, seed: int = 0, quick: bool = False, max_len: int = 4096) -> Workload:

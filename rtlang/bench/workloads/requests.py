@@ -40,13 +40,13 @@ def shared(encoder: Encoder, *, seed: int, quick: bool) -> Workload:
     return Workload("shared", summary, graphs)
 
 
-def tree(encoder: Encoder, *, seed: int, quick: bool) -> Workload:
+def tree(encoder: Encoder, *, seed: int, quick: bool, num_levels: int = TREE_LEVELS) -> Workload:
     """One tree-of-thought program: every thought is continued by `TREE_BRANCH` others."""
     del quick
     maker = TextMaker(encoder, seed)
     nodes: list[Node] = [Text(0, None, (maker.text(TREE_ROOT_TOKENS, is_start=True),))]
     level = [0]
-    for _ in range(TREE_LEVELS):
+    for _ in range(num_levels):
         thoughts = []
         for parent in level:
             for _ in range(TREE_BRANCH):
@@ -55,7 +55,7 @@ def tree(encoder: Encoder, *, seed: int, quick: bool) -> Workload:
                 thoughts.append(text.node_id + 1)
         level = thoughts
     summary = (
-        f"1 program, {len(nodes) // 2} thoughts in {TREE_LEVELS} levels of branch {TREE_BRANCH}, root {TREE_ROOT_TOKENS}, "
+        f"1 program, {len(nodes) // 2} thoughts in {num_levels} levels of branch {TREE_BRANCH}, root {TREE_ROOT_TOKENS}, "
         f"each {TREE_NODE_TOKENS} new prompt tokens and {TREE_OUTPUT} out"
     )
     return Workload("tree", summary, (RequestGraph(tuple(nodes)),))

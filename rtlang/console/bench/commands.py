@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from rtlang.bench.checkpoint import SHAPES
-from rtlang.bench.workloads.catalogue import NAMES, SPECULATE, STEPS, USUAL
+from rtlang.bench.workloads.catalogue import ALONE, NAMES, SPECULATE, USUAL
 from rtlang.console.bench.progress import told
 from rtlang.console.bench.report_output import check_json_path, show_report
 from rtlang.console.one_line_errors import one_line_errors
@@ -37,7 +37,7 @@ def bench_throughput(
     workload: Annotated[
         str,
         typer.Option(
-            help=f"Workloads, comma-separated: {', '.join(NAMES)}; or {SPECULATE} or {STEPS}.", metavar="NAMES"
+            help=f"Workloads, comma-separated: {', '.join(NAMES)}; or one of {', '.join(ALONE)}.", metavar="NAMES"
         ),
     ] = ",".join(USUAL),
     quick: Annotated[bool, typer.Option(help="Fewer requests and repeats: about three minutes on two cores.")] = False,
@@ -109,7 +109,7 @@ def bench_throughput(
             llama_cpp=llama_cpp,
             profiles=profile,
         )
-        if options.workloads in ((SPECULATE,), (STEPS,)) and (picture is not None or profile):
+        if options.workloads[0] in ALONE and (picture is not None or profile):
             raise CommandError(f"--workload {options.workloads[0]}: has neither --picture nor --profile")
         config = RuntimeConfig(**settings)
         command = shlex.join(["rtlang", *sys.argv[1:]])

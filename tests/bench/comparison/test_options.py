@@ -23,6 +23,8 @@ from rtlang.contract.errors import ConfigError
         ({"baseline": "llama.cpp", "llama_cpp": Path("/nowhere")}, "/nowhere"),
         ({"workloads": ("steps",)}, "baseline = 'transformers'"),
         ({"workloads": ("steps", "mixed")}, "workload"),
+        ({"workloads": ("states", "tree")}, "states"),
+        ({"workloads": ("states",), "baseline": "http://localhost:1/v1"}, "baseline"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, object], named: str) -> None:
