@@ -82,6 +82,7 @@ class _NoEngine:
 class _NoRunner(NamedTuple):
     tokenizer: CharacterTokenizer
     max_model_len: int
+    num_states: int = 0
 
 
 class AskedNode(NamedTuple):

@@ -38,7 +38,7 @@ class FakeLoop:
 
 def make(listener: Any, deadline_s: float | None = None) -> tuple[GraphRun, FakeLoop, list[int]]:
     loop, ended = FakeLoop(), list[int]()
-    runner, no_checker = SimpleNamespace(tokenizer=None, max_model_len=8), cast(Any, None)
+    runner, no_checker = SimpleNamespace(tokenizer=None, max_model_len=8, num_states=0), cast(Any, None)
     services = RuntimeServices(
         cast(Any, loop), cast(Any, runner), no_checker, is_broken=lambda: False, on_end=ended.append
     )
@@ -134,7 +134,7 @@ def test_a_generation_has_its_own_priority_within_the_limits_of_its_principal(ow
     specs: list[RequestSpec] = []
     loop = FakeLoop()
     loop.engine = SimpleNamespace(add=lambda spec, now: specs.append(spec))  # type: ignore[attr-defined]
-    runner = SimpleNamespace(tokenizer=None, max_model_len=8)
+    runner = SimpleNamespace(tokenizer=None, max_model_len=8, num_states=0)
     services = RuntimeServices(
         cast(Any, loop), cast(Any, runner), cast(Any, None), is_broken=lambda: False, on_end=lambda graph_id: None
     )
