@@ -1,6 +1,7 @@
 """Random models of half a billion weights, one of each family, and the Llama with as many.
 
 All have the depth, width and vocabulary of Qwen2.5-0.5B. What differs is what the family is: norms, rotation, activation, windows, factors.
+Layers of Qwen3.5 have the heads of Qwen3.5-0.8B, and a narrower gate in exchange for their larger projections.
 """
 
 from __future__ import annotations
@@ -34,6 +35,14 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "olmo3": {"sliding_window": 512},
     "smollm3": {},
     "glm4": {},
+    "qwen3_5_text": {
+        "layer_types": (["linear_attention"] * 3 + ["full_attention"]) * 6,
+        "linear_num_key_heads": 16,
+        "linear_num_value_heads": 16,
+        "linear_key_head_dim": 128,
+        "linear_value_head_dim": 128,
+        "intermediate_size": 2_720,
+    },
 }
 """Entries of config.json by model type, over `SIZES`."""
 

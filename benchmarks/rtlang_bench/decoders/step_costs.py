@@ -11,7 +11,7 @@ from typing import Any
 from rtlang.bench.checkpoint import write_config
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.step import Row, Step
+from rtlang.contract.step import Row, RowStates, Step
 from rtlang.model.decoders.native_decoder import NativeDecoder
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.loader import model_directory
@@ -77,7 +77,12 @@ class MeasuredDecoder:
             num_pages = -(-(shape.num_computed + shape.num_new) // PAGE_SIZE)
             page_ids = tuple(next(pages) for _ in range(num_pages))
             tokens = [7 + (index * 31 + place) % 1000 for place in range(shape.num_new)]
-            rows.append(Row(index, tokens, shape.num_computed, page_ids, 0, True, SamplingParams()))
+            states = None
+            if self._runner.num_states:
+                # The state before a decode step is that of the prefix: of the last step here, whose values do not change the cost.
+                states = RowStates(index if shape.num_computed else None, ((shape.num_new, index),))
+            row = Row(index, tokens, shape.num_computed, page_ids, 0, True, SamplingParams(), states=states)
+            rows.append(row)
         step = Step(0, tuple(rows))
         start = time.process_time()
         flight = self._runner.launch(step)
