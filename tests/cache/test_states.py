@@ -197,3 +197,35 @@ def test_the_number_of_slots_must_not_be_negative() -> None:
     assert StatePool(0).allocate() is None
     with pytest.raises(ValueError, match="num_slots = -1"):
         StatePool(-1)
+
+
+def test_checkpoints_wait_for_the_tiers_below_until_they_are_taken_or_leave() -> None:
+    pool = StatePool(3)
+    pool.tracks_new = True
+    node = RadixNode(array("q", range(10)), [0], None)
+    one, two = (pool.keep(allocated(pool), node, offset) for offset in (1, 2))
+    assert list(pool.new) == [one, two]
+    del pool.new[one]
+    pool.touch(one)
+    assert list(pool.new) == [two, one], "it is looked at again when it is used"
+    del pool.new[one]
+    one.digest = b"digest"
+    pool.touch(one)
+    epoch = pool.epoch(two.slot)
+    pool.drop(two)
+    assert not pool.new
+    assert pool.epoch(two.slot) == epoch + 1
+    pool.check()
+
+
+def test_a_slot_may_be_kept_if_no_hold_must_lose_its_checkpoint() -> None:
+    pool, (one, two) = make_pool(2, 2)
+    assert pool.may_keep()
+    pool.hold(one)
+    assert pool.may_keep()
+    pool.hold(two)
+    assert not pool.may_keep()
+    pool.release(two)
+    pool.lock(two.slot)
+    pool.lock(one.slot)
+    assert not pool.may_keep()

@@ -58,6 +58,7 @@ class Offloading:
     ) -> None:
         self.num_lost = 0
         self.is_busy = False
+        self._under_way: list[NewPage | NewState] = []
         self.settled = threading.Event()  # unset while written pages are not in the tiers yet
         self.settled.set()
         self._cache, self._memory, self._states = cache, memory, states
@@ -82,7 +83,7 @@ class Offloading:
             self.settled.set()
         if not new and not touched:
             return
-        self.is_busy = True
+        self.is_busy, self._under_way = True, new
         memory, states = self._memory, self._states
 
         def copy() -> None:
@@ -96,11 +97,12 @@ class Offloading:
 
     def flush(self, tiers: Sequence[CacheTier], end: float) -> None:
         """Store what these tiers do not have yet, on the thread of the caller, until the time `end` of `time.monotonic`."""
-        while time.monotonic() < end and (new := self._take_new(1)):
-            for each in new:
-                content = _read(each, self._memory, self._states)
-                for tier in tiers:
-                    tier.put(each.digest, content.data)
+        new = [each for each in self._under_way if self._cache.is_unchanged(each)]  # their thread may never store them
+        while time.monotonic() < end and (new := new or self._take_new(1)):
+            each = new.pop(0)
+            content = _read(each, self._memory, self._states)
+            for tier in tiers:
+                tier.put(each.digest, content.data)
 
     def _take_new(self, max_pages: int) -> list[NewPage | NewState]:
         """New pages, and new states after the pages inside which they lie, as far as they have contents."""
@@ -140,7 +142,7 @@ class Offloading:
         self._run(store, self._end)
 
     def _end(self) -> None:
-        self.is_busy = False
+        self.is_busy, self._under_way = False, []
 
 
 def _read(new: NewPage | NewState, memory: PageMemory, states: StateContent | None) -> NDArray[np.uint8]:

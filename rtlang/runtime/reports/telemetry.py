@@ -130,6 +130,8 @@ def counters(engine: Engine, runner: Runner) -> dict[str, int]:
         for tier in engine.tiers:
             tiers[f"num_pages_loaded_from_{tier.name}"] = engine.transfers.num_fetched[tier.name]
             tiers[f"num_pages_recomputed_{tier.name}"] = engine.transfers.num_recomputed[tier.name]
+            if cache.states is not None:
+                tiers[f"num_states_loaded_from_{tier.name}"] = engine.transfers.num_fetched_states[tier.name]
             if tier.name == "peer":
                 tiers["num_peers_connected"] = tier.stats.num_connected
         for name, value in zip(("prefill", "fetch"), engine.transfers.ns_per_token, strict=True):

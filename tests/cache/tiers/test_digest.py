@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import random
+from array import array
 
 from rtlang.cache.page_digests import PageDigests
 from rtlang.cache.radix import RadixTree
 from rtlang.cache.scope import Namespaces
 from rtlang.cache.tiers.digest import root_digest, sequence_digests
-from tests.support.engine.tier_simulation import ROOT, naive_digest
+from tests.support.engine.tier_simulation import ROOT, naive_digest, naive_end_digest
 
 
 def test_the_digest_of_a_page_covers_all_tokens_up_to_its_end() -> None:
@@ -45,3 +47,31 @@ def test_the_tree_gives_the_digests_of_its_tokens_whatever_the_numbers_of_namesp
         upper = tree.split(node, 1)
         assert digests.of(node) == expected[1:]
         assert digests.of(upper) == expected[:1]
+
+
+def test_the_digest_of_a_state_in_the_tree_covers_all_tokens_before_it() -> None:
+    """Whatever node it is in, with and without namespace, also inside a page, whose other tokens do not matter."""
+    rng, size = random.Random(0), 4
+    for _ in range(30):
+        tokens = [rng.randrange(3) for _ in range(24)]
+        namespaces, tree = Namespaces([tokens[: rng.choice([0, 6])]]), RadixTree(size)
+        digests = PageDigests(ROOT, size, namespaces.name)
+        namespace = rng.choice(["", "a"])
+        scope = namespaces.scope(namespace, tokens)
+        num_public = scope.num_public
+        node, page = tree.root, 0
+        while page < 6:
+            count = min(rng.randint(1, 3), 6 - page)
+            data = scope.pack(tokens[page * size : (page + count) * size], page * size)
+            node = tree._add_child(node, array("q", data), [0] * count)
+            page += count
+        for each in list(node.path(tree.root)):
+            for offset in range(1, len(each.key) + 1):
+                position = each.depth * size + offset
+                name = namespace if position % size and position > num_public else ""
+                found = digests.of_state(each, offset)
+                expected = [
+                    naive_end_digest(kind, tuple(tokens[:position]), size, namespace, num_public, name)
+                    for kind in (b"rtlang state", b"rtlang tail")
+                ]
+                assert found == (expected[0], expected[1] if position % size else None)

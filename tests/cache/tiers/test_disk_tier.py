@@ -167,3 +167,23 @@ def test_nothing_is_written_after_the_end(tmp_path: Path) -> None:
     tier.close()
     tier.put(DIGESTS[1], memoryview(content(1)))
     assert len(files(tmp_path)) == 1
+
+
+def test_states_are_stored_beside_pages_and_other_sizes_are_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tier = DiskTier(tmp_path, "model", SIZE, 1 << 20, 3 * SIZE)
+    tier.open()
+    sizes = [SIZE, 3 * SIZE, 2 * SIZE]
+    for number, (digest, size) in enumerate(zip(DIGESTS, sizes, strict=False)):
+        tier.put(digest, memoryview(random.Random(number).randbytes(size)))
+    again = DiskTier(tmp_path, "model", SIZE, 1 << 20, 3 * SIZE)
+    again.open()
+    assert again.stats.num_bytes == sum(sizes) + 3 * 64
+    assert [again.get(digest) for digest in DIGESTS[:2]] == [
+        random.Random(number).randbytes(size) for number, size in enumerate(sizes[:2])
+    ]
+    assert again.get(DIGESTS[2]) is None
+    assert f"expected {SIZE + 64} or {3 * SIZE + 64} bytes" in caplog.text
+    assert DIGESTS[2].hex() in caplog.text
+    assert again.stats.num_bad == 1

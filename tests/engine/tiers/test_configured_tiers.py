@@ -14,6 +14,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.engine.tiers.configured_tiers import CacheTiers
 from tests.support.engine.fake_runner import FakeRunner
+from tests.support.engine.fake_state_runner import FakeStateRunner
 
 
 def test_no_setting_means_no_tier() -> None:
@@ -36,6 +37,12 @@ def test_tiers_are_bound_to_model_number_format_and_pages(tmp_path: Path) -> Non
     assert len({each.root_digest for each in (made, *others)}) == 5
     assert CacheTiers.of(RuntimeConfig(cache_dir=str(tmp_path)), FakeRunner(4)).root_digest == made.root_digest
     assert not (tmp_path / "new").exists()
+    states = [FakeStateRunner(4, state_bytes=size).state_memory for size in (64, 64)]
+    states[1].state_format = "another"
+    with_states = [CacheTiers.of(config, FakeRunner(4), each) for each in states]
+    assert len({each.root_digest for each in (made, *with_states)}) == 3
+    again = FakeStateRunner(4, state_bytes=64).state_memory
+    assert CacheTiers.of(config, FakeRunner(4), again).root_digest == with_states[0].root_digest
 
 
 def test_pages_are_served_from_the_own_tiers_and_peers_are_asked_last() -> None:

@@ -88,3 +88,41 @@ def test_computing_a_prompt_costs_its_steps() -> None:
     scores = 120 * 30 + 120 * 121 / 2
     assert compute_seconds(Exact(), 30, 120, 50) == 3 + 2 * 120 + 0.5 * scores
     assert compute_seconds(Exact(), 30, 120, 1000) == 1 + 2 * 120 + 0.5 * scores
+
+
+def test_the_chosen_load_is_the_best_of_all_or_none() -> None:
+    for seed in range(sized(200)):
+        rng = random.Random(seed)
+        prices, cost = FetchPrices(), {"host": rng.choice([0.1, 3.0]), "disk": rng.choice([0.5, 10.0]), None: 0.0}
+        for tier in ("host", "disk"):
+            prices.observe(tier, 5, 5 * cost[tier])
+        options = [
+            (
+                [FetchRun(rng.choice(["host", "disk", None]), rng.randint(1, 5)) for _ in range(rng.randint(1, 3))],
+                rng.choice([1.0, 10.0, 40.0]),
+            )
+            for _ in range(rng.randint(1, 4))
+        ]
+        wait_s = rng.choice([0.0, 4.0])
+        gains = [seconds - wait_s - sum(cost[run.tier] * run.num_pages for run in runs) for runs, seconds in options]
+        chosen, plan = prices.choose(options, wait_s)
+        if max(gains) <= 0:
+            assert chosen is None
+            assert plan.num_pages == 0
+            tiers = [run.tier for run in options[0][0] for _ in range(run.num_pages)]
+            assert plan.passed == {tier: tiers.count(tier) for tier in {*tiers} - {None}}
+            for tier in ("host", "disk"):
+                price = prices.price(tier)
+                assert price is not None
+                assert price == pytest.approx(cost[tier] * (0.95 if tier in plan.passed else 1.0))
+        else:
+            assert chosen is not None
+            assert gains[chosen] == pytest.approx(max(gains))
+            assert plan.limit_s == options[chosen][1]
+            assert plan.expected_s == pytest.approx(options[chosen][1] - wait_s - gains[chosen])
+
+
+def test_of_loads_whose_computation_is_unknown_the_first_one_is_chosen() -> None:
+    chosen, plan = FetchPrices().choose([([FetchRun("host", 3)], None), ([FetchRun("host", 1)], None)], 9.0)
+    assert (chosen, plan.num_pages, plan.limit_s) == (0, 3, None)
+    assert FetchPrices().choose([], 0.0)[0] is None

@@ -133,6 +133,23 @@ def test_what_is_not_copied_in_time_is_stored_when_the_engine_closes(tmp_path: P
     assert restarted.generate(tokens_of(0)).stats.num_cached_tokens == 40
 
 
+def test_what_is_being_copied_when_the_engine_closes_is_stored(tmp_path: Path) -> None:
+    """At each moment of the last copies; their threads never go on."""
+    for num_done in range(4):
+        jobs, folder = Jobs(), tmp_path / str(num_done)
+        driver = TieredStateDriver([DiskTier(folder, "model", PAGE_BYTES, 1 << 20, STATE_BYTES)], jobs=jobs, **NEVER)
+        jobs.is_held = True
+        turn = driver.generate(tokens_of(0, 42), 4)
+        for _ in range(num_done):
+            if jobs.waiting:
+                jobs.waiting.pop(0)()
+            driver.step()
+        driver.engine.close()
+        restarted = TieredStateDriver([DiskTier(folder, "model", PAGE_BYTES, 1 << 20, STATE_BYTES)], **NEVER)
+        assert restarted.generate([*turn.token_ids, 7]).stats.num_cached_tokens == 45
+        restarted.assert_texts()
+
+
 def test_a_file_with_a_state_of_another_size_is_named_and_not_used(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -47,11 +47,11 @@ def served(
 
 @contextmanager
 def fetching(
-    *addresses: tuple[str, int], secret: bytes = SECRET, clock: list[float] | None = None
+    *addresses: tuple[str, int], secret: bytes = SECRET, clock: list[float] | None = None, state_bytes: int = 0
 ) -> Iterator[PeerTier]:
     """A tier that has tried once to connect to each address. Its clock is `clock[0]`."""
     now = [0.0] if clock is None else clock
-    tier = PeerTier(addresses, secret, IDENTITY, b"client", PAGE_BYTES, lambda: now[0])
+    tier = PeerTier(addresses, secret, IDENTITY, b"client", PAGE_BYTES, lambda: now[0], state_bytes)
     with ExitStack() as stack:
         stack.callback(tier.close)
         tier.connect()

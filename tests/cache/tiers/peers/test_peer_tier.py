@@ -122,3 +122,17 @@ def test_one_bad_peer_does_not_spoil_another() -> None:
 def test_a_server_that_does_not_know_the_secret_gets_no_further() -> None:
     with lying(flipped, secret=b"another") as address, fetching(address) as tier:
         assert tier.stats.num_connected == 0
+
+
+def test_states_of_peers_are_fetched_and_entries_of_other_sizes_end_the_connection() -> None:
+    there = store([0, 1])
+    for number, size in ((2, 3 * PAGE_BYTES), (3, 2 * PAGE_BYTES)):
+        there.put(digest_of(number), memoryview(page_of(number, size)))
+    with served(there) as server, fetching(server.address, state_bytes=3 * PAGE_BYTES) as tier:
+        tier.ask(DIGESTS[:4])
+        tier.expect(DIGESTS[2:3] + DIGESTS[:2])
+        assert contents(tier, [DIGESTS[2], *DIGESTS[:2]]) == [page_of(2, 3 * PAGE_BYTES), page_of(0), page_of(1)]
+        tier.expect(())
+        assert tier.get(DIGESTS[3]) is None
+        assert tier.stats.num_bad == 1
+        assert tier.stats.num_connected == 0
