@@ -9,6 +9,7 @@ import sys
 from collections.abc import Generator, Iterator
 from dataclasses import fields
 
+import hypothesis
 import pytest
 
 from rtlang.contract.process import thread_watch
@@ -33,6 +34,10 @@ if "PYTEST_XDIST_WORKER_COUNT" in os.environ:
     num_workers = int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // num_workers)))
     os.environ.setdefault(system_resources.SHARED_BY, str(num_workers))
+
+# Tests of hypothesis that name no number of examples take those of other random tests.
+hypothesis.settings.register_profile("sized", hypothesis.settings(), max_examples=long_tests.sized(100))
+hypothesis.settings.load_profile("sized")
 
 # On a busy machine no test may depend on how long a compile takes; those of the time limit itself set their own. The counts of
 # states and bytes, which stop hostile input first, stay as they are.
