@@ -13,6 +13,7 @@ import pytest
 
 import rtlang as rt
 from rtlang.contract.params import Constraint, ConstraintKind
+from tests.support.long_tests import sized
 from tests.support.models.tiny_models import make_checkpoint
 
 NAMES = {
@@ -66,15 +67,15 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rt.Runtime]:
         yield made
 
 
-def test_two_hundred_values_all_parse_and_validate(runtime: rt.Runtime) -> None:
-    cases = [{"schema": schema, "seed": seed, "max_tokens": 60 + 40 * seed} for schema in SCHEMAS for seed in range(8)]
-    assert len(cases) == 200
+def test_values_of_every_schema_parse_and_validate(runtime: rt.Runtime) -> None:
+    seeds = range(sized(8, usual=3))
+    cases = [{"schema": schema, "seed": seed, "max_tokens": 60 + 40 * seed} for schema in SCHEMAS for seed in seeds]
     results = fill.run_batch(cases, runtime=runtime)
     for case, result in zip(cases, results, strict=True):
         assert result.error is None, (case, result.error)
         value = json.loads(result.text("value"))
         jsonschema.Draft202012Validator(case["schema"], format_checker=jsonschema.FormatChecker()).validate(value)
-    assert len({result.text("value") for result in results}) > 100, "the texts should differ"
+    assert len({result.text("value") for result in results}) > len(cases) // 2, "the texts should differ"
     assert runtime.stats()["num_pages_in_use"] == 0
     counts = runtime.metrics.snapshot()
     assert counts["rtlang_grammar_compile_seconds_count"] >= len(SCHEMAS)

@@ -27,6 +27,7 @@ from rtlang_grammars.machine.automaton.layout import (
 )
 from rtlang_grammars.machine.automaton.object_registers import ObjectRegister
 from rtlang_grammars.machine.automaton.tables import Register
+from tests.support.long_tests import sized
 
 
 def described(
@@ -91,7 +92,7 @@ class Written:
 @pytest.mark.parametrize("num_names", [3, 30, 60, 61, 130])
 def test_registers_say_what_sequences_of_names_say(num_names: int, order: int) -> None:
     rng = random.Random(num_names)
-    for _ in range(30):
+    for _ in range(sized(30)):
         num_ordered = rng.choice([num_names, rng.randrange(1, num_names)])
         required = {name for name in range(num_ordered) if rng.random() < 0.2}
         low, is_open = rng.choice([0, 0, rng.randrange(num_names)]), rng.random() < 0.5
