@@ -80,8 +80,8 @@ class RuntimeConfig:
     )
     state_fraction: float | None = _setting(
         None,
-        "share of cache_bytes for the states of recurrent layers, in models that have such layers; default: a state and a checkpoint for "
-        "each sequence of usual length that fits, and at least an eighth of cache_bytes if that many are of use",
+        "share of cache_bytes, or of the memory of num_pages and states, for the states of recurrent layers; default: a state and a "
+        "checkpoint for each sequence of usual length that fits, and at least an eighth of cache_bytes if that many are of use",
     )
     cache_host_bytes: int | None = _setting(
         None,

@@ -493,7 +493,8 @@ class DeviceRunner:
                 raise ConfigError(
                     "num_pages", config.num_pages, f"the KV pool needs {needed:,} bytes, but only {free:,} are free"
                 )
-            return config.num_pages, states_beside(needs, config.num_pages, int(_CACHE_SHARE * (free - page_bytes)))
+            left = int(_CACHE_SHARE * (free - page_bytes))
+            return config.num_pages, states_beside(needs, config.num_pages, left, config.state_fraction)
         given = None if config.cache_bytes is None else config.cache_bytes // config.tensor_parallel
         cache_bytes = given if given is not None else int(_CACHE_SHARE * free)
         if cache_bytes > free:

@@ -300,8 +300,8 @@ class HostRunner:
                 )
             left = max(free // 2 - config.num_pages * page_bytes, LEAST_STATES * state_bytes)
             if config.cache_bytes is not None:
-                left = config.cache_bytes - config.num_pages * page_bytes
-            sizes = config.num_pages, states_beside(needs, config.num_pages, left)
+                left = min(config.cache_bytes, free) - config.num_pages * page_bytes
+            sizes = config.num_pages, states_beside(needs, config.num_pages, left, config.state_fraction)
         else:
             sizes = divide_cache(needs, self._pick_cache_bytes(needs, free), config.state_fraction)
         self._check_sizes(needs, *sizes)

@@ -61,12 +61,19 @@ def divide_cache(needs: MemoryNeeds, cache_bytes: int, state_fraction: float | N
     return (cache_bytes - num_states * state_bytes) // page_bytes, num_states
 
 
-def states_beside(needs: MemoryNeeds, num_pages: int, free_bytes: int) -> int:
-    """Number of states beside a given number of pages, within `free_bytes`."""
+def states_beside(needs: MemoryNeeds, num_pages: int, free_bytes: int, state_fraction: float | None = None) -> int:
+    """Number of states beside a given number of pages, within `free_bytes`, which may be negative.
+
+    Args:
+        state_fraction: share of the bytes of pages and states for states; None computes one.
+    """
     if not needs.state_bytes:
         return 0
-    wanted = needs.row_limit + max(_LEAST_CHECKPOINTS, num_pages // needs.usual_pages)
-    return min(wanted, free_bytes // needs.state_bytes)
+    if state_fraction is not None and needs.page_bytes:  # f of the whole: pages take 1 - f
+        wanted = int(num_pages * needs.page_bytes * state_fraction / (1 - state_fraction)) // needs.state_bytes
+    else:
+        wanted = needs.row_limit + max(_LEAST_CHECKPOINTS, num_pages // needs.usual_pages)
+    return min(wanted, max(0, free_bytes) // needs.state_bytes)
 
 
 def _balanced(needs: MemoryNeeds, num_sequences: int, cache_bytes: int) -> int:

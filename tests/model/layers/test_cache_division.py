@@ -76,3 +76,14 @@ def test_a_given_number_of_pages_leaves_a_state_for_every_row_and_checkpoints() 
     assert states_beside(needs, 40, 1 << 30) == 16 + 10
     assert states_beside(needs, 4, 1 << 30) == 16 + 8
     assert states_beside(needs, 4, 2_600) == 5
+
+
+def test_a_given_number_of_pages_heeds_the_share_of_states() -> None:
+    needs = MemoryNeeds(1000, 500, 4, 8, row_limit=16)
+    assert states_beside(needs, 40, 1 << 30, 0.5) == 80
+    assert states_beside(needs, 40, 1 << 30, 0.2) == 20
+    assert states_beside(needs, 40, 5_000, 0.5) == 10
+
+
+def test_pages_that_take_more_than_the_cache_leave_no_states() -> None:
+    assert states_beside(MemoryNeeds(1000, 500, 4, 8, row_limit=16), 40, -7_500) == 0
