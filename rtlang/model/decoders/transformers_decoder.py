@@ -440,7 +440,8 @@ class TransformersDecoder:
     def _guarded(self, input_ids: Tensor, positions: Tensor, keep: Tensor) -> Tensor:
         """Run a forward pass of the self-check; any exception from the model's code becomes a refusal."""
         try:
-            return self._call_model(input_ids, positions, keep)
+            with quiet():  # the stock model advises to install kernels that later steps would not use
+                return self._call_model(input_ids, positions, keep)
         except (ModelLoadError, ConfigError):
             raise
         except Exception as error:  # third-party code of any model type may raise anything

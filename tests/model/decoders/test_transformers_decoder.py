@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -246,3 +247,21 @@ def test_the_attention_functions_leave_the_library_with_the_decoder(tmp_path: Pa
     del runner
     gc.collect()
     assert name not in ALL_ATTENTION_FUNCTIONS._global_mapping
+
+
+def test_no_kernels_are_advised_that_would_not_be_used(tmp_path: Path) -> None:
+    from transformers.utils import logging as library_logging
+
+    advised: list[str] = []
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: advised.append(record.getMessage())  # type: ignore[method-assign]
+    path = save_checkpoint(
+        random_model(make_config(next(each for each in FAMILIES_BY_TYPE if each.model_type == "lfm2"))), tmp_path
+    )
+    library_logging.warning_once.cache_clear()  # type: ignore[attr-defined]
+    library_logging.add_handler(handler)
+    try:
+        load_runner(path)
+    finally:
+        library_logging.remove_handler(handler)
+    assert advised == []
