@@ -74,14 +74,15 @@ class RuntimeConfig:
     num_pages: int | None = _setting(None, "pages in the KV pool; default: from cache_bytes")
     cache_bytes: int | None = _setting(
         None,
-        "size of the KV pool in bytes, with the states of recurrent layers; default: room for 64 sequences of max_model_len, at most 4096 "
-        "tokens each, and for one of max_model_len, within a quarter of memory and half of what is free, divided among the replicas of a "
-        "fleet on this machine; on a GPU 85% of the memory left by the weights",
+        "size in bytes of the KV pool and of the states of recurrent layers together; default: room for 64 sequences of max_model_len, at "
+        "most 4096 tokens each, and for one of max_model_len, within a quarter of memory and half of the free memory, divided among the "
+        "replicas of a fleet on this machine; on a GPU 85% of the memory left by the weights",
     )
     state_fraction: float | None = _setting(
         None,
-        "share of cache_bytes, or of the memory of num_pages and states, for the states of recurrent layers; default: a state and a "
-        "checkpoint for each sequence of usual length that fits, and at least an eighth of cache_bytes if that many are of use",
+        "share of cache_bytes, or of the memory of num_pages and states, for the states of recurrent layers, if the model has any; default: "
+        "a running state and a checkpoint for each sequence of 4096 tokens that fits, and more of small ones, up to an eighth of cache_bytes "
+        "for each kind",
     )
     cache_host_bytes: int | None = _setting(
         None,

@@ -53,9 +53,14 @@ class RuntimeSettings(TypedDict, total=False):
     num_pages: int | None
     """pages in the KV pool; default: from cache_bytes"""
     cache_bytes: int | None
-    """size of the KV pool in bytes; default: room for 64 sequences of max_model_len, at most 4096 tokens each, and for
-    one of max_model_len, within a quarter of memory and half of what is free, divided among the replicas of a fleet on
-    this machine; on a GPU 85% of the memory left by the weights
+    """size in bytes of the KV pool and of the states of recurrent layers together; default: room for 64 sequences of
+    max_model_len, at most 4096 tokens each, and for one of max_model_len, within a quarter of memory and half of the
+    free memory, divided among the replicas of a fleet on this machine; on a GPU 85% of the memory left by the weights
+    """
+    state_fraction: float | None
+    """share of cache_bytes for the states of recurrent layers, if the model has any and num_pages is not set; default:
+    a running state and a checkpoint for each sequence of 4096 tokens that fits, and more of small ones, up to an
+    eighth of cache_bytes for each kind
     """
     cache_host_bytes: int | None
     """size in bytes of a cache in host memory below the KV pool; it also has copies of what is in the pool; default:
