@@ -39,14 +39,14 @@ class LogitFilters:
 
 
 class RowStates(NamedTuple):
-    """Where a row's recurrent state comes from and where it is kept, in the state slots of the runner.
+    """The state slots that a row reads and writes; see docs/design/states.md.
 
-    No slot that a step writes is the source of another row of that step, and none is written twice.
+    A step writes no slot twice, and no slot that is the source of another of its rows.
 
     Attributes:
-        source: slot of the state before the row's first token; None where that is the start of a sequence.
-        marks: (number of tokens of the row, slot), ascending: after so many tokens, the state is written to the slot. The last mark lies
-            before the row's drafts.
+        source: slot of the state before the row's first token; None at the start of a sequence.
+        marks: (number of tokens of the row, slot), ascending: the slot gets the state after so many tokens. The last mark lies before the
+            row's drafts.
     """
 
     source: int | None
@@ -77,7 +77,7 @@ class Row(NamedTuple):
         num_draft_tokens: tokens at the end of `token_ids` that are only expected to follow. A row with scores has none.
         filters: of the sampled tokens; None for a row with none.
         max_surprise: the limit that Mirostat has learned, in bits; a row with it has no drafts, whose surprise it would depend on.
-        states: of a model with recurrent layers; None for others.
+        states: its slots, for a model with recurrent layers; None for others.
         num_replayed_tokens: leading tokens whose K and V are in the pages already. They are computed again for their states and outputs,
             and their K and V are not written.
     """

@@ -42,12 +42,12 @@ class PageRun:
 
 @dataclass(frozen=True, slots=True)
 class StateReport:
-    """What a model with recurrent layers finds of a prompt.
+    """The pages and checkpoints of a prompt in a model with recurrent layers.
 
     Attributes:
-        num_page_tokens: tokens at its start in whole pages of the pool.
-        num_state_tokens: position of the deepest state that is kept, from which it goes on; 0 for the start of the prompt.
-        positions: of all states kept on its way.
+        num_page_tokens: number of its first tokens that are in whole pages of the pool.
+        num_state_tokens: position of the deepest checkpoint, from which it is computed; 0 if there is none.
+        positions: positions of all its checkpoints, ascending.
     """
 
     num_page_tokens: int
@@ -56,7 +56,7 @@ class StateReport:
 
     @property
     def num_replayed_tokens(self) -> int:
-        """Tokens in pages that are computed again for their states."""
+        """Number of tokens in pages that are computed again for their states."""
         return max(0, self.num_page_tokens - self.num_state_tokens)
 
     def __str__(self) -> str:
@@ -71,11 +71,11 @@ class CacheExplanation:
 
     Attributes:
         num_tokens: of the prompt.
-        num_cached_tokens: tokens at its start that are in the pool, whole pages and the tokens of the next page that agree; of a model with
-            recurrent layers, those before the state from which it goes on.
+        num_cached_tokens: tokens at its start that are in the pool, whole pages and the tokens of the next page that agree; for a model
+            with recurrent layers, the tokens before its deepest checkpoint.
         divergence: where the pool goes on differently; None if the whole prompt is stored, or nothing is stored after its known part.
         pages: where all its whole pages are, in order.
-        states: of a model with recurrent layers; None for others.
+        states: pages and checkpoints of a model with recurrent layers; None for others.
     """
 
     num_tokens: int

@@ -69,7 +69,7 @@ class Metrics:
         self.kv_pages_held = gauge("kv_pages_held", "KV pages kept for sequences that open programs continue later.")
         self.kv_pages = gauge("kv_pages", "KV pages in the pool.")
         self.states = gauge("states", "Slots for states of recurrent layers; 0 for a model without any.")
-        self.states_free = gauge("states_free", "Slots that hold no state.")
+        self.states_free = gauge("states_free", "Free slots for states.")
         self.ws_connections = gauge("ws_connections", "Open WebSocket connections.")
         self.ws_streams_detached = gauge("ws_streams_detached", "Graphs without a connection that can be resumed.")
         self.ws_resume_buffer_bytes = gauge(
@@ -79,14 +79,15 @@ class Metrics:
         self.prefix_cache_queries = counter("prefix_cache_queries", "Tokens looked up in the prefix cache.")
         self.prefix_cache_hits = counter("prefix_cache_hits", "Tokens found in the prefix cache.")
         self.cache_evicted_pages = counter("cache_evicted_pages", "Cached KV pages evicted from the pool.")
-        self.cache_kept_states = counter("cache_kept_states", "States kept at positions where others may go on.")
-        self.cache_evicted_states = counter("cache_evicted_states", "Kept states evicted for other states.")
-        self.cache_state_hits = counter("cache_state_hits", "Look-ups of a prompt that found a kept state.")
+        self.cache_kept_states = counter("cache_kept_states", "States kept as checkpoints of the prefix cache.")
+        self.cache_evicted_states = counter("cache_evicted_states", "Checkpoints evicted for other states.")
+        self.cache_state_hits = counter("cache_state_hits", "Look-ups of a prompt that found a checkpoint.")
         self.cache_state_misses = counter(
-            "cache_state_misses", "Look-ups of a prompt that found KV pages, but no state to go on from."
+            "cache_state_misses", "Look-ups of a prompt that found KV pages, but no checkpoint."
         )
         self.cache_replayed_tokens = counter(
-            "cache_replayed_tokens", "Tokens that look-ups found in KV pages behind the state to go on from."
+            "cache_replayed_tokens",
+            "Tokens that look-ups found in KV pages after the deepest checkpoint, which are computed again.",
         )
         self.cache_host_loaded_pages = counter(
             "cache_host_loaded_pages", "KV pages loaded into the pool from cache_host_bytes."

@@ -92,7 +92,7 @@ class WatchedRequest:
         principal: who asked for it.
         num_pages: pages that it uses, shared ones included.
         age_s: seconds since it arrived.
-        num_replayed_tokens: prompt tokens whose pages were stored, but no state: they were computed again.
+        num_replayed_tokens: prompt tokens in stored pages after its checkpoint, which are computed again.
         door_request_id: the id of the request that it belongs to, as logs and answers have it; empty for programs in the engine's process.
     """
 
@@ -125,10 +125,10 @@ class EngineSnapshot:
         num_running, num_waiting, num_requests: requests in the batch, in the queue, and all that have not ended.
         num_free_pages, num_cached_pages, num_used_pages: they add up to num_pages.
         num_held_pages: pages that open programs keep.
-        num_states, num_used_states, num_kept_states: slots for states of recurrent layers, those of requests, and those kept for others;
-            all 0 for a model without recurrent layers.
-        num_evicted_states: kept states that were given up to make room.
-        num_replayed_tokens: tokens that look-ups found in pages behind the state to go on from.
+        num_states, num_used_states, num_kept_states: slots for states of recurrent layers, slots of requests, and checkpoints; all 0 for a
+            model without recurrent layers.
+        num_evicted_states: checkpoints evicted for other states.
+        num_replayed_tokens: tokens that look-ups found in pages after the deepest checkpoint.
         num_prefixes: all pieces in the tree; `prefixes` has at most MAX_PREFIXES of them, each before those that continue it.
         requests: at most MAX_REQUESTS, running ones first.
     """
