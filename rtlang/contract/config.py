@@ -80,9 +80,9 @@ class RuntimeConfig:
     )
     state_fraction: float | None = _setting(
         None,
-        "share of cache_bytes, or of the memory of num_pages and states, for the states of recurrent layers, if the model has any; default: "
-        "a running state and a checkpoint for each sequence of 4096 tokens that fits, and more of small ones, up to an eighth of cache_bytes "
-        "for each kind",
+        "share of cache_bytes, or of the memory of num_pages and states, for the states of recurrent layers, if the model has any; "
+        "default: a running state and a checkpoint for each sequence of 4096 tokens that fits, and more of small ones, up to an eighth of "
+        "cache_bytes for each kind",
     )
     cache_host_bytes: int | None = _setting(
         None,
