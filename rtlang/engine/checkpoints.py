@@ -1,16 +1,16 @@
 """Chooses the positions of a prompt at which the state of a sequence is kept as a checkpoint. A pure function.
 
-A sequence that begins like a stored one goes on from the deepest checkpoint on their common prefix; the tokens behind it are computed
-again. A state is as large as the K and V of 10 to 3,000 tokens, so it is kept where others are expected to go on:
+A sequence that begins like a stored one continues from the deepest checkpoint on their common prefix; the tokens after it are computed
+again. A state is as large as the K and V of 10 to 3,000 tokens, so it is kept where other sequences are expected to continue:
 
 - at the ends where a graph branches, where a constant prefix, a turn or a message ends (`RequestSpec.branch_points`),
-- at the end of the prompt; the end of the generation needs no choice, since the slot of the request stays there,
-- at a junction found late: the pages of a prefix were stored, but no state. The visitor that pays for it keeps one for the next,
+- at the end of the prompt; the end of the generation needs no choice, since the request leaves its own slot there,
+- at a junction found late: the pages of a prefix were stored, but no state. The request that computes them again keeps one for the next,
 - every m tokens, if a state is smaller than a quarter of the K and V of m tokens.
 
 Pages enter the tree when they are full. A state inside the last page of a prompt could not be found, so it is kept at the start of that
-page. Of more positions than the budget allows, those are chosen that spare the expected
-visitors most tokens, one after the other.
+page. If the budget is too small for all positions, they are chosen one after the other, each time the one that spares the expected
+visitors most tokens.
 """
 
 from __future__ import annotations

@@ -31,16 +31,16 @@ class Experts(Protocol):
     ) -> Tensor:
         """Compute the experts of each token and add their weighted results: [T, hidden] in the dtype of x.
 
-        Each chosen expert is read once for all its tokens. Results of a token are added in float32 in the order of its slots. Its bits
-        depend on its own row only, if `activation` and `norm` give an element at a place the same bits whatever other rows hold.
+        Each chosen expert is read once for all its tokens. Results of a token are added in float32 in the order of its slots. The bits of
+        a token depend on its own row only, if the results of `activation` and `norm` for a row do not depend on other rows.
 
         Args:
             x: [T, hidden] in the dtype of the layers.
-            expert_ids: int64 [T, k]; one outside 0 to num_experts - 1 stands for no expert and adds nothing.
+            expert_ids: int64 [T, k]; an id outside 0 to num_experts - 1 stands for no expert and adds nothing.
             weights: [T, k], any float dtype.
             activation: applied to results of the first layers, [T * k, width] in the order of pairs, pairs of no expert are zeros;
-                returns [T * k, inputs of the second layers]. None: the first layers are gated, or have gates and as many factors,
-                whose silu(gate) * factor is computed here.
+                returns [T * k, inputs of the second layers]. None: silu(gate) * up, computed by the first layers if they are
+                gated, else from their results, which have all gates first.
             norm: applied to results of the second layers, [T * k, hidden] in the order of pairs, before they are weighted.
         Raises:
             ValueError: an argument has a wrong shape or dtype; names it.

@@ -1,7 +1,7 @@
 """A linear layer per attention head, in one call: the projections that latent attention moves from keys and values to queries and results.
 
-The weight of each head is packed as that of a `PackedLinear`, whose kernel runs once per head. So the bits of a token do not depend on
-other tokens, on their number, or on threads.
+The weight of each head is packed like a `PackedLinear`, whose kernel runs once per head. So the bits of a token do not depend on other
+tokens, on their number, or on threads.
 """
 
 from __future__ import annotations
