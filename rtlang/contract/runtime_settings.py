@@ -58,9 +58,9 @@ class RuntimeSettings(TypedDict, total=False):
     free memory, divided among the replicas of a fleet on this machine; on a GPU 85% of the memory left by the weights
     """
     state_fraction: float | None
-    """share of cache_bytes for the states of recurrent layers, if the model has any and num_pages is not set; default:
-    a running state and a checkpoint for each sequence of 4096 tokens that fits, and more of small ones, up to an
-    eighth of cache_bytes for each kind
+    """share of cache_bytes, or of the memory of num_pages and states, for the states of recurrent layers, if the model
+    has any; default: a running state and a checkpoint for each sequence of 4096 tokens that fits, and more of small
+    ones, up to an eighth of cache_bytes for each kind
     """
     cache_host_bytes: int | None
     """size in bytes of a cache in host memory below the KV pool; it also has copies of what is in the pool; default:
