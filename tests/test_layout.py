@@ -30,6 +30,10 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/kernels/reference/test_delta_layer.py",
         "its sizes are checked by layers that compute with them",
     ),
+    "kernels/rtlang_kernels/cpu/fused/fused_deltas.py": (
+        "tests/model/decoders/native/test_delta_part.py",
+        "whole models compare fused steps with separate layers there, bit by bit",
+    ),
     "kernels/rtlang_kernels/cpu/recurrence/gate_vectors.py": (
         "tests/kernels/reference/test_delta_layer.py",
         "the layer and the gate that it serves are compared with transformers and float64 there",

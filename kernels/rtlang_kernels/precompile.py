@@ -24,6 +24,7 @@ from rtlang_kernels.cpu.fused.fused_step import fused_kernel
 from rtlang_kernels.cpu.linear import ROW_COUNTS, TILED_ROW_COUNTS, PackedLinear, tile_code
 from rtlang_kernels.cpu.linear_tuning import usable_tiles
 from rtlang_kernels.cpu.recurrence.causal_conv import CONV_TYPES, block_of, conv_kernel
+from rtlang_kernels.cpu.recurrence.delta_layer import DELTA_TYPES, delta_kernel
 from rtlang_kernels.cpu.recurrence.gated_recurrence import RECURRENCE_TYPES, lanes_of, recurrence_kernel
 from rtlang_kernels.host.processor import processor
 
@@ -31,7 +32,7 @@ from rtlang_kernels.host.processor import processor
 def compile_ahead() -> None:
     """Compile the code that every model needs: attention, sampling, linear layers of the machine's own dtype, and the fused step.
 
-    Also the delta rule with 128 values a head and the convolution of 4 taps, as in most hybrid models, in that dtype.
+    Also the gated delta layer with 128 values a head and a convolution of 4 taps, as in most hybrid models, in that dtype.
 
     Kernels that depend on the head geometry or the format of weights of few bits are compiled by the first step of a model.
     """
@@ -65,6 +66,7 @@ def compile_ahead() -> None:
     is_bf16 = int(dtype == torch.bfloat16)
     address_of(recurrence_kernel(is_bf16, lanes_of(128), 1), RECURRENCE_TYPES)
     address_of(conv_kernel(is_bf16, block_of(128), 4, 1), CONV_TYPES)
+    address_of(delta_kernel(is_bf16, 128), DELTA_TYPES)
     ops.sample(
         torch.zeros((1, 32)),
         temperature=[1.0],

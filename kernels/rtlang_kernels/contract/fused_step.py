@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 
 from rtlang_kernels.contract.attention_plan import AttentionPlan
+from rtlang_kernels.contract.delta_layer import DeltaLayer
+from rtlang_kernels.contract.state_plan import StatePlan
 
 BLOCK = 32  # number of outputs of a linear layer that are computed together
 
@@ -116,6 +118,9 @@ class FusedLayer:
     [hidden_size] of the shape's dtype, or all of them float32; without one, states are used as they are. `q_norm` and `k_norm` are
     [head_dim], for each head, or [q_size] and [kv_size], for all heads together, or None.
 
+    If `qkv` has further q_size results, these are gates, whose sigmoid multiplies the result of attention. With `delta`, that layer is in
+    the place of attention: `qkv` has its inputs, `output` takes its result, and there are no norms of q and k.
+
     Attributes:
         input_norm, post_norm: before attention and before the feed-forward part.
         output_norm, down_norm: of their results, before these are added to the residual.
@@ -131,6 +136,16 @@ class FusedLayer:
     down: LinearLayer
     output_norm: Tensor | None = None
     down_norm: Tensor | None = None
+    delta: DeltaLayer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FusedStates:
+    """The states of a step: tensors of each gated delta layer as in `DeltaLayer`, the same tuples in every step, and the plan."""
+
+    conv: tuple[Tensor, ...]
+    matrices: tuple[Tensor, ...]
+    plan: StatePlan
 
 
 class FusedStep(Protocol):
@@ -154,14 +169,17 @@ class FusedStep(Protocol):
         plan: AttentionPlan,
         scale: float,
         windows: Sequence[int | None],
+        states: FusedStates | None = None,
     ) -> Tensor:
         """Run all layers of one step and write its keys and values. Returns [T, hidden_size] after the final norm.
 
         Args (tensors contiguous):
             residual: [T, hidden_size], the embeddings of 1 to `max_tokens` tokens; written.
             positions, slot_mapping: int64 [T].
-            rotations: cosines and sines of each layer, float32 [any, rotary_size // 2] each; not copied if the object is the one before.
-            k_pools, v_pools: one per layer, [num_slots, num_kv_heads, head_dim].
+            rotations: cosines and sines of each layer with attention, float32 [any, rotary_size // 2] each; not copied if the object is
+                the one before.
+            k_pools, v_pools: one per layer with attention, [num_slots, num_kv_heads, head_dim].
             plan: the plan of this step, from the same backend.
-            scale: factor of the scores.  windows: sliding window of each layer, None for none.
+            scale: factor of the scores.  windows: sliding window of each layer with attention, None for none.
+            states: of gated delta layers; None without such layers.
         """

@@ -21,21 +21,21 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from rtlang.model.decoders.native.delta_part import state_shapes
+from rtlang.model.decoders.native.delta_part import CONV, MATRIX, state_shapes
 from rtlang.model.decoders.native.layer_loading import LayerLoader, matrix, norm_weight
 from rtlang.model.decoders.native.layers import Layer, LayerStep, normed
 from rtlang.model.decoders.native.rotations import Rotations
 from rtlang.model.decoders.native.separate_tensors import SeparateTensors
 from rtlang.model.layers.attention import HeadGeometry, StepAttention, Window
 from rtlang.model.layers.linear import Linear, own_memory, tune_linears
-from rtlang.model.layers.states import StateShape
+from rtlang.model.layers.states import StateMemory, StateShape
 from rtlang.model.layers.weight_source import WeightSource
 from rtlang.model.loading.layer_table import Activation, DeltaConfig
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.weight_parts import PartSource, part_of
 from rtlang_kernels import ops
-from rtlang_kernels.contract.fused_step import FusedShape, FusedStep
+from rtlang_kernels.contract.fused_step import FusedShape, FusedStates, FusedStep
 from rtlang_kernels.contract.low_bit import LowBitWeight
 
 logger = logging.getLogger(__name__)
@@ -92,6 +92,7 @@ class NativeDecoder:
         self._embedding_multiplier = float(torch.tensor(config.native.embedding_multiplier).to(dtype))
         self._layers: list[Layer] = []
         self._fused: FusedStep | None = None
+        self._memory: tuple[StateMemory, tuple[Tensor, ...], tuple[Tensor, ...]] | None = None
         ropes = [attention.rope for attention in config.native.attentions]
         self._rotations = Rotations(ropes, config.head_dim, norm.device)
         self._geometry = HeadGeometry(config.num_q_heads, config.num_kv_heads, config.head_dim, config.head_dim)
@@ -159,7 +160,8 @@ class NativeDecoder:
         if self._fused is not None and plan.backend == "cpu" and self._fused.is_worthwhile(num_tokens):
             places = batch.positions, batch.slot_mapping, rotations, kv.k, kv.v
             scale = self.native.attentions[0].scale
-            states = self._fused.forward(residual, *places, plan, scale, self.native.sliding_windows)
+            memory = self._states_of(attention)
+            states = self._fused.forward(residual, *places, plan, scale, self.native.sliding_windows, memory)
             return states if is_plain else states.index_select(0, batch.logit_indices)
         step = LayerStep(attention, plan, rotations, residual, self.native.rms_norm_eps)
         x: Tensor | None = None  # not yet added to the residual
@@ -169,6 +171,21 @@ class NativeDecoder:
             residual = residual.index_select(0, batch.logit_indices)
             x = x.index_select(0, batch.logit_indices) if x is not None else None
         return normed(residual, x, self._norm, step)
+
+    def _states_of(self, attention: StepAttention) -> FusedStates | None:
+        """The states of a step, as a fused step takes them; the same tuples while the memory is the same."""
+        if not self.state_shapes:
+            return None
+        states = attention.states
+        assert states is not None, "rows of a model with recurrent layers have states"
+        if self._memory is None or self._memory[0] is not states.memory:
+            tensors = (
+                tuple(states.memory.of(layer, name) for layer in range(len(self.native.deltas)))
+                for name in (CONV, MATRIX)
+            )
+            self._memory = states.memory, *tensors  # type: ignore[assignment]
+            assert self._memory is not None
+        return FusedStates(*self._memory[1:], states.plan)
 
     def project(self, states: Tensor) -> Tensor:
         """See `Decoder`; logits of no tokens on ranks other than the first, which sample nothing."""
@@ -239,22 +256,22 @@ def _shape(config: ModelConfig, dtype: torch.dtype) -> FusedShape | None:
     """What all layers have in common, for a fused step; None if they differ in more than it can compute."""
     assert config.native is not None
     layers, attentions = config.native.layers, config.native.attentions
-    if config.native.has_experts or config.native.deltas or any(each.is_gated for each in attentions):
+    if config.native.has_experts:
         return None
     rotated = {attention.rope.rotary_dim for attention in attentions if attention.rope is not None}
+    caps = {(attention.scale, attention.soft_cap, attention.is_gated) for attention in attentions}
     kinds = {
         (
-            attention.scale,
-            attention.soft_cap,
             layer.residual_multiplier,
             getattr(layer.feed_forward, "activation", None),
             layer.feed_forward.intermediate_size,
         )
-        for layer, attention in zip(layers, attentions, strict=True)
+        for layer in layers
     }
-    if len(kinds) > 1 or len(rotated) > 1:
+    if len(kinds) > 1 or len(rotated) > 1 or len(caps) != 1:
         return None
-    _, soft_cap, multiplier, activation, _ = kinds.pop()
+    ((_, soft_cap, _),) = caps
+    multiplier, activation, _ = kinds.pop()
     return replace(
         _sizes(config, dtype),
         rotary_dim=rotated.pop() if rotated else None,

@@ -225,12 +225,14 @@ class FusedLinears:
         max_height: of a tile of quantized inputs.
     """
 
-    def __init__(self, layers: Sequence[Sequence[LinearLayer]], results: Sequence[int], dtype: torch.dtype) -> None:
+    def __init__(
+        self, layers: Sequence[Sequence[LinearLayer]], results: Sequence[int | None], dtype: torch.dtype
+    ) -> None:
         """Take the addresses of packed weights.
 
         Args:
             layers: the linear layers of each layer in the order of their use.
-            results: numbers of results of the sites; a site with twice as many has results that are not gated yet.
+            results: numbers of results of the sites, None where any will do; a site with twice as many has results that are not gated yet.
             dtype: of inputs and results.
         Raises:
             ValueError: a layer is not supported, see `is_supported`.
@@ -258,7 +260,7 @@ class FusedLinears:
                 parts.extend(self._low_bit_parts(linear, product, first))
                 self._set_inputs(index, product.shares[0].plan, product.max_rows)
             site[FIRST], site[LAST] = first, len(parts)
-            site[IS_SPLIT] = linear.out_features != results[index % len(results)]
+            site[IS_SPLIT] = results[index % len(results)] not in (None, linear.out_features)
         self.parts = np.array(parts, np.int64)
 
     @property

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rtlang_kernels.contract.attention_plan import AttentionPlan
-from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape, LinearLayer
+from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape, FusedStates, LinearLayer
 from rtlang_kernels.cpu import layer_ops
 from rtlang_kernels.cpu.attention import attention_kernel
 from rtlang_kernels.cpu.attention.attention import NO_SINKS, NO_SPLIT, paged_attention, variant_of
@@ -35,6 +35,7 @@ from rtlang_kernels.cpu.attention.attention_layout import layout_of
 from rtlang_kernels.cpu.codegen.linear_vectors import LINE, STEP
 from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
 from rtlang_kernels.cpu.codegen.team_sync import barrier, yield_address
+from rtlang_kernels.cpu.fused.fused_deltas import COUNTERS, FUSED_DELTA_TYPES, FusedDeltas, are_supported
 from rtlang_kernels.cpu.fused.fused_linears import (
     GROUPS,
     IS_SPLIT,
@@ -56,6 +57,7 @@ from rtlang_kernels.cpu.layer_ops import (
     scaled_add_kernel,
 )
 from rtlang_kernels.cpu.low_bit_inputs import QUANTIZE_TYPES, quantize_kernel
+from rtlang_kernels.cpu.recurrence.delta_layer import sigmoid_kernel
 from rtlang_kernels.cpu.threads import run_team
 from rtlang_kernels.host.numba_jit import kernel
 
@@ -66,7 +68,9 @@ MIN_ROWS = 32  # of the working memory, in tokens
 # layer only has INPUT_NORM.
 INPUT_NORM, POST_NORM, HEADS, HAS_Q_NORM, HAS_K_NORM, K_POOL, V_POOL, COS, SIN = range(9)
 OUTPUT_NORM, DOWN_NORM, Q_NORM, K_NORM = range(9, 13)  # the last two: of all heads together
-TABLE_FIELDS = 13
+# Results of QKV and inputs of OUTPUT, of a token; first of the results that are gates, or 0; the number of a delta layer from 1, or 0.
+OUTPUTS, INPUTS, GATE, DELTA = range(13, 17)
+TABLE_FIELDS = 17
 QKV, OUTPUT, GATE_UP, DOWN = range(SITES)
 # Entries of the int64 vector of buffers: addresses of lines in the element type, and of quantized inputs. SPLIT are gates and factors,
 # BRANCH results that are normed or scaled before they are added to the residual.
@@ -75,7 +79,7 @@ NUM_BUFFERS = 9
 # Entries of the int64 vector of sizes: elements per token, bytes per element.
 HIDDEN, INNER, Q_SIZE, KV_SIZE, ITEM = range(5)
 # Entries of the int64 vector of machine code addresses.
-MULTIPLY, QUANTIZE, NORM, ROPE, ATTEND, ACTIVATE, ADD, NORM_Q, NORM_K, YIELD = range(10)
+MULTIPLY, QUANTIZE, NORM, ROPE, ATTEND, ACTIVATE, ADD, NORM_Q, NORM_K, YIELD, SIGMOID, DELTA_CODE = range(12)
 _ENDED = 1 << 40  # arrivals that release all threads from their barriers
 # Bytes of weights times tiles, about a millisecond: a thread wakes in 30 us, and barriers cost more under load.
 _MIN_TEAM_WORK = 200_000 * STEP
@@ -89,8 +93,8 @@ _INTS, _TABLE = types.Array(types.int64, 1, "C"), types.Array(types.int64, 2, "C
 
 @cache
 def _addresses(
-    shape: FusedShape, is_quantized: bool, is_split: bool, has_branches: bool, has_wide_norms: bool, is_float: bool
-) -> NDArray[np.int64]:
+    shape: FusedShape, is_quantized: bool, is_split: bool, has_branches: bool, has_wide_norms: bool, is_float: bool, has_gates: bool
+) -> NDArray[np.int64]:  # fmt: skip
     """Machine code addresses of the operations; 0 for those that no layer needs, and for ROPE, which depends on the pools.
 
     is_float: whether weights of norms are float32 where the element type is not.
@@ -114,7 +118,8 @@ def _addresses(
         (normed(shape.kv_size), norm) if has_wide_norms else None,
     ]
     addresses = [0 if operation is None else address_of(*operation) for operation in operations]
-    return np.array([*addresses, yield_address()], np.int64)
+    sigmoid = address_of(sigmoid_kernel(is_bf16, line_block(shape.q_size)), (_INT,) * 6) if has_gates else 0
+    return np.array([*addresses, yield_address(), sigmoid, 0], np.int64)
 
 
 @cache
@@ -143,6 +148,8 @@ def fused_kernel() -> Callable[..., None]:
         table, parts, sites, buffers, sizes, code: int64, see above and `fused_linears`.
         begin, end: range of stages, see `CpuFusedStep.forward`.
         thread, num_threads: which of how many.  shared: address of their counters, zeros at first.
+        delta_counters, delta_scratch: addresses of the counters of delta layers, likewise, and of working memory of this thread.
+        delta_gates, ..., mark_slots: see `fused_deltas`.
         computes_attention: whether each stage includes attention, for this thread.
         rotation: a layout of `rope_kernel`; fields that differ between stages are written here.  layout: likewise of `attend_kernel`. Each
             thread has its own.
@@ -162,9 +169,22 @@ def fused_kernel() -> Callable[..., None]:
         thread: Any,
         num_threads: Any,
         shared: Any,
+        delta_counters: Any,
+        delta_scratch: Any,
         computes_attention: Any,
         eps: Any,
         residual_factor: Any,
+        delta_gates: Any,
+        delta_convs: Any,
+        delta_recurrences: Any,
+        delta_scale: Any,
+        delta_eps: Any,
+        row_order: Any,
+        cu_seqlens: Any,
+        sources: Any,
+        cu_marks: Any,
+        mark_ends: Any,
+        mark_slots: Any,
         positions: Any,
         slot_mapping: Any,
         rotation: Any,
@@ -188,7 +208,8 @@ def fused_kernel() -> Callable[..., None]:
         residual, normed, projected = buffers[RESIDUAL], buffers[NORMED], buffers[PROJECTED]
         attended, gated, quantized = buffers[ATTENDED], buffers[GATED], buffers[QUANTIZED]
         hidden, inner, q_size, kv_size, item = sizes[HIDDEN], sizes[INNER], sizes[Q_SIZE], sizes[KV_SIZE], sizes[ITEM]
-        wide, deep, inside, outputs = hidden * item, q_size * item, inner * item, q_size + 2 * kv_size
+        wide, inside = hidden * item, inner * item
+        state_plan = row_order, cu_seqlens, sources, cu_marks, mark_ends, mark_slots
         multiply, quantizing, yield_function = code[MULTIPLY], code[QUANTIZE], code[YIELD]
         first, last = num * thread // num_threads, num * (thread + 1) // num_threads  # tokens of this thread
         own, skip = last - first, first * wide
@@ -199,6 +220,12 @@ def fused_kernel() -> Callable[..., None]:
         for layer in range(begin, end):
             if layer > 0:  # the part of the previous layer after its attention
                 row, place = table[layer - 1], (layer - 1) * SITES
+                deep = row[INPUTS] * item
+                if row[GATE] != 0:
+                    line = row[OUTPUTS] * item
+                    gates = projected + first * line + row[GATE] * item
+                    invoke(code[SIGMOID], (attended + first * deep, deep, gates, line, own, q_size))
+                    expected = barrier(shared, expected, num_threads, yield_function)
                 site = sites[place + OUTPUT]
                 if site[TILE] > 0:
                     groups = site[GROUPS] * thread // num_threads, site[GROUPS] * (thread + 1) // num_threads
@@ -249,11 +276,19 @@ def fused_kernel() -> Callable[..., None]:
                 site = sites[layer * SITES + QKV]
                 quantize(quantizing, site, source, wide, quantized, num, (first, last), (0, site[GROUPS]))
                 expected = barrier(shared, expected, num_threads, yield_function)
-                invoke(multiply, (parts, site, source, wide, quantized, 0, projected, outputs * item, *team))
+                line = row[OUTPUTS] * item
+                invoke(multiply, (parts, site, source, wide, quantized, 0, projected, line, *team))
                 expected = barrier(shared, expected, num_threads, yield_function)
-                start = projected + first * outputs * item
+                if row[DELTA] != 0:
+                    delta = row[DELTA] - 1
+                    layouts = delta_gates[delta], delta_convs[delta], delta_recurrences[delta]
+                    counters = delta_counters + delta * COUNTERS
+                    members = thread, num_threads, counters, np.int64(0), delta_scratch
+                    invoke(code[DELTA_CODE], (*layouts, delta_scale, delta_eps, *state_plan, *members))
+                    expected = barrier(shared, expected, num_threads, yield_function)
+                    continue
+                start = projected + first * line
                 if row[Q_NORM] != 0:
-                    line = outputs * item
                     invoke(code[NORM_Q], (start, 0, row[Q_NORM], start, own, q_size, line, eps))
                     keys = start + q_size * item
                     invoke(code[NORM_K], (keys, 0, row[K_NORM], keys, own, kv_size, line, eps))
@@ -289,8 +324,8 @@ def fused_kernel() -> Callable[..., None]:
 
     compiled: Any = kernel()(fused)
     # Only for these types: calls by address are not type-checked.
-    stages = (*(_TABLE,) * 3, *(_INTS,) * 3, *(_INT,) * 5, types.boolean, *(_FLOAT,) * 2, *(_INTS,) * 4)
-    compiled.compile((*stages, _FLOAT, *ATTEND_TYPES[2:]))
+    stages = (*(_TABLE,) * 3, *(_INTS,) * 3, *(_INT,) * 7, types.boolean, *(_FLOAT,) * 2)
+    compiled.compile((*stages, *FUSED_DELTA_TYPES, *(_INTS,) * 4, _FLOAT, *ATTEND_TYPES[2:]))
     compiled.disable_compile()
     return cast(Callable[..., None], compiled)
 
@@ -335,19 +370,25 @@ class CpuFusedStep:
             raise ValueError("norms: expected weights of one type")
         self._shape, self._run = shape, fused_kernel()
         self._owned: list[Any] = [norm]  # tensors whose addresses are in the tables
+        self._deltas = FusedDeltas([layer.delta for layer in layers if layer.delta is not None])
         rows = [self._row(layer) for layer in layers]
         self._table = np.zeros((len(rows) + 1, TABLE_FIELDS), np.int64)
         self._table[:-1] = rows
         self._table[-1, INPUT_NORM] = norm.data_ptr()
-        results = shape.qkv_size, shape.hidden_size, shape.intermediate_size, shape.hidden_size
+        is_delta = np.array([layer.delta is not None for layer in layers])
+        self._table[:-1, DELTA], self._attentions = np.cumsum(is_delta) * is_delta, np.flatnonzero(~is_delta)
+        has_gates = bool(self._table[:, GATE].any())
+        self._outputs = shape.qkv_size + (shape.q_size if has_gates else 0)
+        results = None, None, shape.intermediate_size, None
         self._linears = FusedLinears([_linears_of(layer) for layer in layers], results, shape.dtype)
         # A copy: the rotation depends on the pools.
         self._has_branches = shape.residual_factor != 1.0 or bool(self._table[:, OUTPUT_NORM : DOWN_NORM + 1].any())
         has_wide_norms = bool(self._table[:, Q_NORM].any())
         linears = self._linears
         self._code = _addresses(
-            shape, linears.is_quantized, linears.has_split, self._has_branches, has_wide_norms, is_float
+            shape, linears.is_quantized, linears.has_split, self._has_branches, has_wide_norms, is_float, has_gates
         ).copy()
+        self._code[DELTA_CODE] = self._deltas.address
         self._rotations: Sequence[tuple[Tensor, Tensor]] | None = None
         self._pools: tuple[tuple[Tensor, ...], tuple[Tensor, ...]] | None = None
         sizes = shape.hidden_size, shape.intermediate_size, shape.q_size, shape.kv_size
@@ -358,11 +399,11 @@ class CpuFusedStep:
         item = shape.dtype.itemsize
         self._rotation = np.zeros(layer_ops.ROTATION_FIELDS, np.int64)
         for place in (layer_ops.Q_STRIDE, layer_ops.K_STRIDE, layer_ops.V_STRIDE):
-            self._rotation[place] = shape.qkv_size * item
+            self._rotation[place] = self._outputs * item
         self._layout = np.zeros(LAYOUT_FIELDS, np.int64)
         # A cache line each: arrivals at barriers, then the blocks that were taken of each part.
         self._shared = np.zeros((1 + len(self._linears.parts)) * LINE // 8, np.int64)
-        self._layout[attention_kernel.Q_STRIDE] = shape.qkv_size * item
+        self._layout[attention_kernel.Q_STRIDE] = self._outputs * item
         self._layout[attention_kernel.RESULT_STRIDE] = shape.q_size * item
         self._reserve(MIN_ROWS)
 
@@ -374,7 +415,9 @@ class CpuFusedStep:
             ValueError: the shape is not supported.
         """
         linears = (linear for layer in layers for linear in _linears_of(layer))
-        return cls(shape, layers, norm) if all(is_supported(linear, shape.dtype) for linear in linears) else None
+        are_linear = all(is_supported(linear, shape.dtype) for linear in linears)
+        deltas = [layer.delta for layer in layers if layer.delta is not None]
+        return cls(shape, layers, norm) if are_linear and are_supported(deltas) else None
 
     def is_worthwhile(self, num_tokens: int) -> bool:
         """See `FusedStep`."""
@@ -396,6 +439,7 @@ class CpuFusedStep:
         plan: AttentionPlan,
         scale: float,
         windows: Sequence[int | None],
+        states: FusedStates | None = None,
     ) -> Tensor:
         """See `FusedStep`."""
         num_tokens = len(residual)
@@ -406,7 +450,8 @@ class CpuFusedStep:
         linears.cut(num_tokens)
         buffers[RESIDUAL], buffers[RESULT] = residual.data_ptr(), result.data_ptr()
         if rotations is not self._rotations:
-            self._table[:-1, COS : SIN + 1] = [(cos.data_ptr(), sin.data_ptr()) for cos, sin in rotations]
+            tables = [(cos.data_ptr(), sin.data_ptr()) for cos, sin in rotations]
+            self._table[self._attentions, COS : SIN + 1] = tables
             self._rotations = rotations
         num_threads = self._num_threads(num_tokens)
         split_ns = _SPLIT_NS if num_threads > 1 else NO_SPLIT
@@ -414,11 +459,12 @@ class CpuFusedStep:
         options["splits_heads"] = False  # the layout of attention is that of all steps
         variant = variant_of(plan, windows[0], None, **options)
         is_same = all(variant_of(plan, window, None, **options) is variant for window in set(windows))
-        num_layers = len(windows)
-        places = positions.numpy(), slot_mapping.numpy()
+        num_layers, places = len(self._table) - 1, (positions.numpy(), slot_mapping.numpy())
+        delta_arguments, scratch = self._deltas.arguments(states), self._deltas.scratch(num_threads)
 
         def run(begin: int, end: int) -> None:
             self._shared[:] = 0
+            self._deltas.set_counters(0)
             calls = []
             for thread in range(num_threads):
                 index = min(thread, len(variant.chunks) - 1)
@@ -435,9 +481,12 @@ class CpuFusedStep:
                         thread,
                         num_threads,
                         self._shared.ctypes.data,
+                        self._deltas.counters,
+                        scratch[thread],
                         is_same and thread == index,
                         np.float32(self._shape.eps),
                         np.float32(self._shape.residual_factor),
+                        *delta_arguments,
                         *places,
                         self._rotation.copy(),
                         self._layout.copy(),
@@ -458,15 +507,18 @@ class CpuFusedStep:
         # Windows that differ: run attention separately.
         q = self._projected[:num_tokens, : self._shape.q_size].view(num_tokens, -1, self._shape.head_dim)
         out, lse = self._attended[:num_tokens], self._lse[:num_tokens]
-        for layer, (k_pool, v_pool, window) in enumerate(zip(k_pools, v_pools, windows, strict=True)):
-            run(layer, layer + 1)
+        begin = 0
+        for layer, k_pool, v_pool, window in zip(self._attentions.tolist(), k_pools, v_pools, windows, strict=True):
+            run(begin, layer + 1)
             paged_attention(q, k_pool, v_pool, plan, scale, window, None, self._shape.soft_cap, None, out, lse)
-        run(num_layers, num_layers + 1)
+            begin = layer + 1
+        run(begin, num_layers + 1)
         return result
 
     def _end_waiting(self) -> None:
         """Release all threads from their barriers."""
         self._shared[0] = _ENDED
+        self._deltas.set_counters(_ENDED)
 
     def _reserve(self, num_tokens: int) -> None:
         """Make the working memory large enough for a step of this many tokens."""
@@ -478,8 +530,8 @@ class CpuFusedStep:
             (NORMED, shape.hidden_size),
             (GATED, shape.intermediate_size),
             (SPLIT, 2 * shape.intermediate_size if linears.has_split else 0),
-            (PROJECTED, shape.qkv_size),
-            (ATTENDED, shape.q_size),
+            (PROJECTED, max(self._outputs, self._deltas.num_inputs)),
+            (ATTENDED, max(shape.q_size, self._deltas.v_size)),
             (BRANCH, shape.hidden_size if self._has_branches else 0),
         ):
             self._memory[place] = torch.zeros((num_rows, size), dtype=shape.dtype)
@@ -488,8 +540,11 @@ class CpuFusedStep:
         self._memory[QUANTIZED] = torch.zeros(num_bytes, dtype=torch.int8)
         for place, memory in self._memory.items():
             self._buffers[place] = memory.data_ptr()
-        self._projected = self._memory[PROJECTED]
-        self._attended = self._memory[ATTENDED].view(num_rows, shape.num_q_heads, shape.head_dim)
+        # layers use as much of their memory as they need
+        projected, attended = (self._memory[place].view(-1) for place in (PROJECTED, ATTENDED))
+        self._projected = projected[: num_rows * self._outputs].view(num_rows, -1)
+        self._attended = attended[: num_rows * shape.q_size].view(num_rows, shape.num_q_heads, shape.head_dim)
+        self._deltas.reserve(num_rows, projected.data_ptr(), attended.data_ptr(), shape.dtype.itemsize)
         self._lse = torch.zeros((num_rows, shape.num_q_heads), dtype=torch.float32)
         self._layout[attention_kernel.Q] = self._projected.data_ptr()
         self._layout[attention_kernel.RESULT] = self._attended.data_ptr()
@@ -510,6 +565,9 @@ class CpuFusedStep:
             row[place] = 0 if norm is None else self._own(norm)
         if row[Q_NORM]:
             q_norm = k_norm = None
+        row[OUTPUTS], row[INPUTS] = layer.qkv.out_features, layer.output.in_features
+        if layer.delta is None and layer.qkv.out_features > self._shape.qkv_size:
+            row[GATE] = self._shape.qkv_size
         row[HEADS] = self._own(head_weights(q_norm, k_norm, head_dim, head_dim))
         row[HAS_Q_NORM], row[HAS_K_NORM] = q_norm is not None, k_norm is not None
         return row
@@ -526,8 +584,8 @@ class CpuFusedStep:
         """Record the addresses of these pools, unless they are the same as in the previous step."""
         if self._pools is not None and self._pools[0] is k_pools and self._pools[1] is v_pools:
             return
-        self._table[:-1, K_POOL] = [pool.data_ptr() for pool in k_pools]
-        self._table[:-1, V_POOL] = [pool.data_ptr() for pool in v_pools]
+        self._table[self._attentions, K_POOL] = [pool.data_ptr() for pool in k_pools]
+        self._table[self._attentions, V_POOL] = [pool.data_ptr() for pool in v_pools]
         self._use_pools_of(is_int8=k_pools[0].dtype == torch.int8)
         k_stride, v_stride = (pools[0].stride(0) * pools[0].element_size() for pools in (k_pools, v_pools))
         self._rotation[layer_ops.K_POOL_STRIDE], self._rotation[layer_ops.V_POOL_STRIDE] = (

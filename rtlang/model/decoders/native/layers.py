@@ -18,6 +18,7 @@ from rtlang.model.layers.linear import Linear
 from rtlang.model.loading.layer_table import Activation, AttentionConfig, FeedForwardConfig, LayerConfig, QkNorm
 from rtlang_kernels import ops
 from rtlang_kernels.contract.attention_plan import AttentionPlan
+from rtlang_kernels.contract.delta_layer import DeltaLayer
 from rtlang_kernels.contract.fused_step import FusedLayer
 
 
@@ -106,7 +107,11 @@ class OtherMixer(Protocol):
 
     @property
     def linears(self) -> tuple[Linear, ...]:
-        """The linear layers."""
+        """The input and the output projection."""
+
+    @property
+    def delta(self) -> DeltaLayer:
+        """What is between them."""
 
     def add_to(self, residual: Tensor | None, h: Tensor, step: LayerStep, layer: int) -> Tensor | None:
         """See `AttentionPart`; `layer` is its number among the layers of its kind."""
@@ -203,10 +208,11 @@ class Layer:
         assert gate_up is not None
         assert down is not None
         own = self.attention
-        assert isinstance(own, AttentionPart)
-        before = self.before_attention, qkv, own.q_norm, own.k_norm, output
+        norms = (own.q_norm, own.k_norm) if isinstance(own, AttentionPart) else (None, None)
+        delta = None if isinstance(own, AttentionPart) else own.delta
+        before = self.before_attention, qkv, *norms, output
         after = self.after_attention, self.after_feed_forward
-        return FusedLayer(*before, self.before_feed_forward, gate_up, down, *after)
+        return FusedLayer(*before, self.before_feed_forward, gate_up, down, *after, delta)
 
 
 def normed(residual: Tensor, x: Tensor | None, weight: Tensor | None, step: LayerStep) -> Tensor:

@@ -118,6 +118,23 @@ def test_chunks_change_no_bit(model_type: str, dtype: str, tmp_path: Path) -> No
     assert bool(whole.isfinite().all())
 
 
+@pytest.mark.parametrize(("dtype", "threads"), [("float32", 1), ("bfloat16", 3)])
+def test_a_fused_step_has_the_bits_of_separate_layers(
+    dtype: str, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds = ["linear_attention", "full_attention", "linear_attention", "full_attention"]
+    model = model_of("qwen3_5_text", num_hidden_layers=4, layer_types=kinds, linear_num_key_heads=4)
+    decoder = load(save_checkpoint(model, tmp_path), dtype)
+    assert decoder._fused is not None
+    monkeypatch.setattr(type(decoder._fused), "_num_threads", lambda *_: threads)
+    tokens, cuts = [(5 * place * place + 1) % VOCAB_SIZE for place in range(90)], (0, 1, 2, 75, 90)
+    fused = logits_in_steps(decoder, tokens, cuts), logits_in_steps(decoder, tokens, cuts)
+    decoder._fused = None
+    separate = logits_in_steps(decoder, tokens, cuts)
+    assert bool(separate.isfinite().all())
+    assert all(torch.equal(each, separate) for each in fused)
+
+
 def test_experts_in_two_tensors_are_those_of_one_each(tmp_path: Path) -> None:
     model = model_of("qwen3_5_moe_text")
     path = save_checkpoint(model, tmp_path)
