@@ -162,6 +162,27 @@ def test_a_file_with_a_state_of_another_size_is_named_and_not_used(
     restarted.assert_texts()
 
 
+def test_a_state_whose_slot_is_used_again_before_it_is_copied_is_not_stored() -> None:
+    jobs, tier = Jobs(), HostTier(1 << 20)
+    driver = TieredStateDriver([tier], num_states=2, jobs=jobs, **NEVER)
+    offloading = driver.transfers.offloading
+    offloading.is_busy = True
+    lost = driver.generate(tokens_of(0))
+    offloading.is_busy, jobs.is_held = False, True
+    offloading.begin()
+    for number in range(1, 4):
+        driver.generate(tokens_of(number, 9))
+    jobs.is_held = False
+    while jobs.waiting:
+        jobs.waiting.pop(0)()
+        driver.step()
+    assert offloading.num_lost == 2, "the ends of the prompt and of the answer"
+    forget_pool(driver)
+    again = driver.generate([*lost.token_ids, 7])
+    assert again.stats.num_cached_tokens == 0
+    driver.assert_texts()
+
+
 def test_namespaces_share_no_states_below() -> None:
     driver = TieredStateDriver([HostTier(1 << 20)], **NEVER)
     a, b = Principal(name="a", namespace="a"), Principal(name="b", namespace="b")

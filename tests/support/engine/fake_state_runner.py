@@ -83,10 +83,12 @@ class FakeStateMemory:
             self.states[slot] = _GARBAGE
 
     def read_state(self, slot: int, out: NDArray[np.uint8]) -> None:
+        assert out.size == self.state_bytes
         out[:] = 0
         out[:16] = np.array(self.states[slot], dtype=np.int64).view(np.uint8)
 
     def write_state(self, slot: int, content: NDArray[np.uint8]) -> None:
+        assert content.size == self.state_bytes
         count, value = content[:16].copy().view(np.int64).tolist()
         self.states[slot] = count, value
 
