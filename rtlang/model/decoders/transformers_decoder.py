@@ -233,6 +233,11 @@ class TransformersDecoder:
         """The attention of one layer: query [1, Hq, T, D], key [1, Hk, T, D], value [1, Hk, T, Dv] -> [1, T, Hq, Dv]."""
         if mask is not None and not isinstance(mask, LocalMask):
             raise self._refusal("it builds its own attention masks")
+        unknown = _per_head_option(options)
+        if unknown is not None:
+            raise self._refusal(
+                f"its attention takes {unknown!r} of each query and head, which paged attention does not"
+            )
         # attention is one of several kinds of layers where there are recurrent ones, and some models call one module in several places
         layer = len(self._called) if self._mixers else getattr(module, "layer_idx", None)
         if not isinstance(layer, int):
@@ -291,6 +296,9 @@ class TransformersDecoder:
         is_known = "logits_to_keep" in parameters and (self._takes_positions or bool(self._mixers))
         if not is_known:
             raise self._refusal("its forward method must accept both position_ids and logits_to_keep")
+        indexer = next((type(each).__name__ for each in self.model.modules() if "Indexer" in type(each).__name__), None)
+        if indexer is not None:  # it may select all keys of a text as short as those of the check
+            raise self._refusal(f"it selects the keys that a token attends to ({indexer})")
         obstacle = self._mixers.obstacle()
         if obstacle is not None:
             raise self._refusal(f"it has recurrent layers, of which {obstacle}")
@@ -541,6 +549,19 @@ class TransformersDecoder:
             kind = f"expected 1 for model type {self.model.config.model_type!r}, divided by its plan in transformers"
             return ConfigError("tensor_parallel", self._group.size if self._group else 1, f"{kind}: {reason}")
         return ModelLoadError(self.path, f"model type {self.model.config.model_type!r} is not supported: {reason}")
+
+
+def _per_head_option(options: Any) -> str | None:
+    """The name of an argument of attention with a number for each query of each head (a bias by distance, a sink), which changes its
+    result; sinks that are weights have one number a head."""
+    return next(
+        (
+            name
+            for name, each in options.items()
+            if isinstance(each, Tensor) and each.is_floating_point() and each.ndim == 4
+        ),
+        None,
+    )
 
 
 def _do_nothing(*_: object) -> None:

@@ -110,7 +110,8 @@ def refuse_published(directory: Path, raw: dict[str, Any]) -> None:
     if model_type in _REFUSED:
         raise ModelLoadError(path, f"model type {model_type!r} is not supported: {_REFUSED[model_type]}")
     text = raw.get("text_config")
-    if "index_topk" in raw or (isinstance(text, dict) and "index_topk" in text):
+    parts = (raw, text) if isinstance(text, dict) else (raw,)
+    if any("index_topk" in part or part.get("indexer_budget") is not None for part in parts):
         raise ModelLoadError(path, f"model type {model_type!r} is not supported: {_SPARSE}")
     name = _published_class(raw)
     if name is not None and not writes_text(name) and model_type in _known_types():

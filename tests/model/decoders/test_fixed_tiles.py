@@ -20,7 +20,7 @@ from rtlang.model.decoders.fixed_tiles import TILE_SIZES, TileSizes, tiles_of
 from rtlang.model.host_runner import HostRunner
 from rtlang_kernels.contract.state_plan import NO_SLOT, StatePlan
 from tests.support.long_tests import sized
-from tests.support.models.families import FAMILIES, make_config
+from tests.support.models.families import FAMILIES, Family, make_config
 from tests.support.models.model_steps import Pages, TrackedSequence, all_logits, next_row, ragged_logits
 from tests.support.models.state_check import StateDriver, scheduled
 from tests.support.models.tiny_models import VOCAB_SIZE, make_checkpoint, random_model, save_checkpoint
@@ -184,6 +184,14 @@ def test_a_token_of_a_recurrent_model_has_the_same_bits_in_every_step(
             alone.step([again], max_tokens=1)
         for place, logits in sequence.logits.items():
             assert torch.equal(logits, again.logits[place]), place
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("family", [each for each in FAMILIES if each.has_states], ids=lambda each: each.model_type)
+def test_every_recurrent_family_passes_the_check_of_bits(family: Family, dtype: str, tmp_path: Path) -> None:
+    path = save_checkpoint(random_model(make_config(family)), tmp_path)
+    assert load(path, dtype, deterministic=True).is_row_invariant
 
 
 def test_a_step_without_logits_is_computed(tmp_path: Path) -> None:

@@ -265,3 +265,29 @@ def test_no_kernels_are_advised_that_would_not_be_used(tmp_path: Path) -> None:
     finally:
         library_logging.remove_handler(handler)
     assert advised == []
+
+
+def test_modules_that_select_keys_are_refused_by_name() -> None:
+    """The self-check cannot see them: they select all keys of short texts."""
+
+    class NewIndexer(torch.nn.Module):
+        """As in models with sparse attention."""
+
+    model = make_model("llama")
+    model.model.layers[1].self_attn.indexer = NewIndexer()
+    with pytest.raises(ModelLoadError, match=r"selects the keys that a token attends to \(NewIndexer\)"):
+        TransformersDecoder(model, "a path", torch.float32)._prepare_check()
+
+
+@pytest.mark.parametrize("shape", [(1, 4, 1, 1), (1, 4, 1, 9)])
+def test_arguments_of_attention_by_query_and_head_are_refused_by_name(
+    shape: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attend = TransformersDecoder._attend
+
+    def biased(self: TransformersDecoder, module: Any, q: Any, k: Any, v: Any, mask: object, options: Any) -> Any:
+        return attend(self, module, q, k, v, mask, {**options, "distances": torch.zeros(shape)})
+
+    monkeypatch.setattr(TransformersDecoder, "_attend", biased)
+    with pytest.raises(ModelLoadError, match="its attention takes 'distances' of each query and head"):
+        load_runner(make_checkpoint(tmp_path, "gemma"))

@@ -18,7 +18,7 @@ from rtlang.model.decoders.native_decoder import NativeDecoder
 from rtlang.model.decoders.transformers_decoder import TransformersDecoder
 from rtlang.model.loader import load_model, weight_bytes
 from rtlang.model.loading.model_config import ModelConfig
-from rtlang.model.loading.published import read_config, text_readers
+from rtlang.model.loading.published import read_config, refuse_published, text_readers
 from tests.support.models.hub_models import HUB_ROWS, HubModel
 from tests.support.models.tiny_models import EOS_TOKEN_ID, make_checkpoint, random_model, save_checkpoint
 
@@ -208,3 +208,13 @@ def test_the_end_tokens_of_a_nested_configuration_count(tmp_path: Path) -> None:
     make_hub_model("Gemma 3 4B, 12B, 27B", tmp_path)
     (tmp_path / "generation_config.json").unlink(missing_ok=True)
     assert ModelConfig.from_pretrained(tmp_path).eos_token_ids == {EOS_TOKEN_ID}
+
+
+@pytest.mark.parametrize("entry", ["index_topk", "indexer_budget"])
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_sparse_attention_is_refused_by_the_size_of_its_selection(entry: str, is_nested: bool, tmp_path: Path) -> None:
+    """The model type may be one that no list knows yet."""
+    part: dict[str, Any] = {"model_type": "llama", entry: 2048}
+    raw = {"model_type": "llava", "text_config": part} if is_nested else part
+    with pytest.raises(ModelLoadError, match=r"selects the keys that a token attends to \(sparse attention\)"):
+        refuse_published(tmp_path, raw)

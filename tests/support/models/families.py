@@ -151,8 +151,29 @@ class Family:
         return ATTENTION_WHOLE if self.model_type in _WITH_WHOLE_ATTENTION else DIVIDED
 
 
+_RELATIVE: dict[str, Any] = {
+    "head_dim": 16,
+    "swa_head_dim": 16,
+    "swa_num_attention_heads": 4,
+    "swa_num_key_value_heads": 2,
+    "d_rel": 8,
+    "rel_extent": 16,
+    "sliding_window_size": 10,
+    "layer_types": ["hybrid", "hybrid_sliding"],
+}
+_SELECTED = {
+    "indexer_n_heads": 2,
+    "indexer_kv_heads": 1,
+    "indexer_head_dim": 16,
+    "indexer_budget": 64,
+    "indexer_compress_ratio": 4,
+    "hc_count": 2,
+    "hc_lowrank": 8,
+}
+
 _OWN_ATTENTION = "its attention cannot be replaced"
 _STATES_INSIDE = "its layers keep their states inside of their modules"
+_OTHER_INPUTS = "keeps inputs for something else than a short convolution"
 _NO_POSITIONS = "its forward method must accept both position_ids and logits_to_keep"
 
 FAMILIES: tuple[Family, ...] = (
@@ -388,8 +409,35 @@ FAMILIES: tuple[Family, ...] = (
         {"attention_window_size": 10, "num_hidden_layers": 3},
         refusal=_STATES_INSIDE,
     ),
+    Family("Zaya", "zaya", {"num_experts_per_tok": 1}, refusal=_OTHER_INPUTS),
     Family(
-        "Zaya", "zaya", {"num_experts_per_tok": 1}, refusal="keeps inputs for something else than a short convolution"
+        "Inkling (text)",
+        "inkling_text",
+        _RELATIVE,
+        refusal="its attention takes 'position_bias' of each query and head",
+    ),
+    Family(
+        "Inkling 2 (text)", "inkling2_text", {**_RELATIVE, "unpadded_vocab_size": VOCAB_SIZE}, refusal=_OTHER_INPUTS
+    ),
+    Family(
+        "Inkling 2, looped (text)",
+        "inkling2_loop_text",
+        {
+            **_RELATIVE,
+            "unpadded_vocab_size": VOCAB_SIZE,
+            "num_hidden_layers": 4,
+            "layer_types": _RELATIVE["layer_types"] * 2,
+            "loop_layer_index_start": 1,
+            "loop_layer_index_end": 3,
+            "n_layers_per_attn_res_block": 1,
+        },
+        refusal=_OTHER_INPUTS,
+    ),
+    Family(
+        "Qwen4-Exp (text)",
+        "qwen4_exp_text",
+        {"head_dim": 16, **_LINEAR, **_SELECTED, "layer_types": ["linear_attention", "indexed_attention"]},
+        refusal="it selects the keys that a token attends to",
     ),
     Family("Qwen3-Next", "qwen3_next", {"head_dim": 16, **_LINEAR}, is_native=True, has_states=True),
     Family("Qwen3.5 (text)", "qwen3_5_text", {"head_dim": 16, **_LINEAR}, is_native=True, has_states=True),

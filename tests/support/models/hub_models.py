@@ -647,6 +647,7 @@ HUB_ROWS: tuple[HubRow, ...] = (
             _refused("DeepSeek V3.2", "DeepseekV32ForCausalLM", "deepseek_v32", _SPARSE, "FP8"),
             _refused("DeepSeek V4", "DeepseekV4ForCausalLM", "deepseek_v4", _SPARSE, "FP8"),
             _refused("GLM-5", "GlmMoeDsaForCausalLM", "glm_moe_dsa", _SPARSE),
+            _refused("GLM-5.3 Flash", "Glm5NextForConditionalGeneration", "glm5_next", _SPARSE),
             _refused("MiniMax M3", "MiniMaxM3SparseForConditionalGeneration", "minimax_m3_vl", _SPARSE, "FP8"),
             _refused("Mistral Large 4", "MistralLarge4ForConditionalGeneration", "mistral_large4", _SPARSE, "FP8"),
         ),
