@@ -80,7 +80,16 @@ class TokenSequence:
 
     def followed_by(self, token_ids: Sequence[int], ends: Sequence[int] = ()) -> TokenSequence:
         """This sequence followed by more tokens, with the same messages; `ends`: the positions at which messages end among them."""
-        return replace(self, own_ids=tuple(token_ids), before=self, num_before=len(self), own_ends=tuple(ends))
+        return TokenSequence(  # `replace` takes 1.5 us more
+            tuple(token_ids),
+            self.conversation,
+            self,
+            len(self),
+            self.base,
+            tuple(ends),
+            self.num_constant,
+            self.is_constant,
+        )
 
     def generated(self, token_ids: Sequence[int], text: str) -> TokenSequence:
         """This sequence followed by generated tokens and their text."""
