@@ -94,10 +94,11 @@ def test_a_tree_computes_no_more_than_a_dense_model(report: StatesReport) -> Non
 
 
 def test_a_prefix_of_100_tokens_is_found(report: StatesReport) -> None:
-    at_once, in_turn = (counts_of(report, f"short {name}", HYBRID) for name in ("at once", "in turn"))
-    assert at_once.found_share >= 0.9
-    # The second one finds the junction and keeps a state there, so the six after it go on from its last whole page.
-    assert in_turn.num_prompt_tokens - in_turn.num_computed >= 6 * 96
+    # The second one may find that the first has gone past the junction. It keeps a state there, and the six after it go on from that.
+    for name in ("short at once", "short in turn"):
+        found = counts_of(report, name, HYBRID)
+        assert found.num_requests == 8
+        assert found.num_prompt_tokens - found.num_computed >= 6 * 96
 
 
 def test_a_chat_computes_its_turns_once(report: StatesReport) -> None:
