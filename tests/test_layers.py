@@ -95,7 +95,8 @@ MAY_IMPORT_TORCH = (
     "rtlang_grammars.plugs",
     "rtlang.bench.baselines.static_batching",  # the baseline is transformers used directly
     "rtlang_bench.experts",
-    "rtlang_bench.latent_step",  # it times layers of a model
+    "rtlang_bench.hybrid_step",  # these time steps of a model
+    "rtlang_bench.latent_step",
 )
 NEVER_AT_MODULE_LEVEL = {"triton", "transformers", "outlines", "outlines_core", "llguidance", "xgrammar"}
 # Kernels are compiled where they are defined, so these import triton at module level; others import them inside a function only.
