@@ -57,7 +57,7 @@ SHAPES: dict[str, dict[str, Any]] = {
         "topk_group": 1,
         "first_k_dense_replace": 1,
         "q_lora_rank": 64,
-        "kv_lora_rank": 64,
+        "kv_lora_rank": 512,
         "qk_nope_head_dim": 128,
         "qk_rope_head_dim": 64,
         "v_head_dim": 128,

@@ -40,9 +40,10 @@ def shared(encoder: Encoder, *, seed: int, quick: bool) -> Workload:
     return Workload("shared", summary, graphs)
 
 
-def tree(encoder: Encoder, *, seed: int, quick: bool, num_levels: int = TREE_LEVELS) -> Workload:
-    """One tree-of-thought program: every thought is continued by `TREE_BRANCH` others."""
+def tree(encoder: Encoder, *, seed: int, quick: bool, num_levels: int | None = None) -> Workload:
+    """One tree-of-thought program: every thought is continued by `TREE_BRANCH` others, in `TREE_LEVELS` levels unless a number is given."""
     del quick
+    num_levels = TREE_LEVELS if num_levels is None else num_levels
     maker = TextMaker(encoder, seed)
     nodes: list[Node] = [Text(0, None, (maker.text(TREE_ROOT_TOKENS, is_start=True),))]
     level = [0]

@@ -82,6 +82,6 @@ def test_every_shape_is_one_that_the_library_makes_and_the_zoo_takes(model_type:
     runner = HostRunner(RuntimeConfig(model=str(directory), **settings))
     runner.load()
     sizes = {(geometry.head_dim, geometry.v_head_dim) for geometry in runner.decoder.geometries}
-    assert sizes <= {(256, 256), (64, 64), (192, 128)}
+    assert sizes <= {(256, 256), (64, 64), (576, 512)}
     has_window = any(window for window, _ in runner.decoder.windows)
     assert has_window == (model_type in ("gemma2", "gpt_oss"))

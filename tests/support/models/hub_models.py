@@ -592,6 +592,7 @@ HUB_ROWS: tuple[HubRow, ...] = (
                 "Qwen3.5, 3.6 dense",
                 "Qwen3_5ForConditionalGeneration",
                 "qwen3_5",
+                "native",
                 text_config=_QWEN_35_TEXT,
                 vision_config=_QWEN_35_VISION,
                 **_QWEN_IMAGES,
@@ -600,13 +601,16 @@ HUB_ROWS: tuple[HubRow, ...] = (
                 "Qwen3.5, 3.6 MoE",
                 "Qwen3_5MoeForConditionalGeneration",
                 "qwen3_5_moe",
+                "native",
                 text_config={**_QWEN_35_TEXT, **_EXPERTS, "shared_expert_intermediate_size": 32},
                 vision_config=_QWEN_35_VISION,
                 **_QWEN_IMAGES,
             ),
         ),
     ),
-    HubRow("Qwen3-Next, Coder-Next", (_text("Qwen3-Next, Coder-Next", "Qwen3NextForCausalLM", "qwen3_next"),)),
+    HubRow(
+        "Qwen3-Next, Coder-Next", (_text("Qwen3-Next, Coder-Next", "Qwen3NextForCausalLM", "qwen3_next", "native"),)
+    ),
     HubRow("Nemotron 3", (_text("Nemotron 3", "NemotronHForCausalLM", "nemotron_h"),)),
     HubRow(
         "Granite 4 H",

@@ -66,6 +66,7 @@ def test_a_prompt_is_explained_as_text_messages_and_tokens(server: Serving, ana:
             "stored_text": "cat of ana",
         },
         "pages": [{"start": 0, "num_tokens": 16, "tier": "host", "evicted_s_ago": 1.5}],
+        "states": None,
     }
     ana.post("/v1/cache/explain", {"messages": [{"role": "user", "content": "hi"}]})
     ana.post("/v1/cache/explain", {"token_ids": [5, 17]})
