@@ -15,13 +15,20 @@ from tests.support.models.family_table import MARKERS, PAGE, family_table, table
 
 QUICK = ("llama", "mistral", "qwen3", "gemma2", "gemma3_text", "gpt2", "falcon", "gpt_oss", "deepseek_v3")
 QUICK_STATES = ("qwen3_next", "kimi_linear", "falcon_h1", "minimax", "jamba", "mamba2", "lfm2", "zamba2")
+
+
+def mark_of(family: Family, decoder: str) -> pytest.MarkDecorator:
+    """A family of the native decoder is compared on the other one as well in long runs."""
+    return pytest.mark.long if family.is_native and decoder == "transformers" else pytest.mark.slow
+
+
 SERVED = [
     pytest.param(
         family,
         variant,
         decoder,
         id=f"{family.model_type}-{variant or 'plain'}-{decoder}".replace(" ", "_"),
-        marks=() if family.model_type in QUICK + QUICK_STATES and variant is None else pytest.mark.slow,
+        marks=() if family.model_type in QUICK + QUICK_STATES and variant is None else mark_of(family, decoder),
     )
     for family, variant, decoder in served()
 ]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rtlang.contract.errors import ModelLoadError
+from tests.support.models.families import FAMILIES
 from tests.support.models.family_table import PAGE, table_in, write_table
 from tests.support.models.hub_models import HUB_ROWS, HubModel
 from tests.support.models.hub_table import MARKERS, check_hub_model, hub_table
@@ -24,13 +25,17 @@ QUICK = (
     "Qwen3-Embedding",
 )
 
+FAMILIES_OF_TEXT = [family for family in FAMILIES if family.refusal is None]
+
 
 def marked() -> Iterator[Any]:
-    """All models as parameters; a served one is long where an earlier one is published in the same class and format."""
+    """All models as parameters. A served one is long where an earlier one is published in the same class and format, and where
+    test_families.py compares it: a model of text in floats."""
     kinds: set[tuple[object, ...]] = set()
     for model in (model for row in HUB_ROWS for model in row.models):
         kind = model.decoder, model.number_format, model.published_class, model.stock_class
-        is_new = model.decoder is None or kind not in kinds
+        is_family = model.decoder is not None and model.rounding is None and model.family in FAMILIES_OF_TEXT
+        is_new = (model.decoder is None or kind not in kinds) and not is_family
         kinds.add(kind)
         marks = () if model.title in QUICK else pytest.mark.slow if is_new else pytest.mark.long
         yield pytest.param(model, id=model.title.replace(" ", "_"), marks=marks)

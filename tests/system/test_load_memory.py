@@ -92,7 +92,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     ("decoder", "dtype", "most"),
     [
         ("native", "bfloat16", 1.2),
-        pytest.param("native", "float32", 1.2, marks=pytest.mark.slow),
+        pytest.param("native", "float32", 1.2, marks=pytest.mark.long),
         pytest.param("transformers", "bfloat16", 1.2, marks=pytest.mark.slow),
         # transformers converts all weights while the whole file is mapped
         pytest.param("transformers", "float32", 1.5, marks=pytest.mark.long),

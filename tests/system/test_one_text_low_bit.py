@@ -72,7 +72,10 @@ def check_one_text(asked: list[Asked], **settings: Any) -> None:
                     assert answers(there, asked) == alone, "served"
 
 
-@pytest.mark.parametrize(("case", "kind", "dtype"), [("llama", "Q4_1", "bfloat16"), ("mixtral", "Q4_0", "float32")])
+@pytest.mark.parametrize(
+    ("case", "kind", "dtype"),
+    [("llama", "Q4_1", "bfloat16"), pytest.param("mixtral", "Q4_0", "float32", marks=pytest.mark.long)],
+)
 def test_a_request_has_one_text(case: str, kind: str, dtype: str, tmp_path: Path) -> None:
     """Of the native decoder, and of the transformers decoder with experts."""
     path = write_model(tmp_path / "model.gguf", CASES[case], make_model(CASES[case]), kind)
