@@ -8,9 +8,9 @@ a Qwen3 with as many layers of the same width, whose feed-forward parts are as w
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,13 +19,12 @@ import torch
 
 from rtlang.bench.checkpoint import write_config
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
-from rtlang.contract.params import SamplingParams
-from rtlang.contract.step import Row, RowStates, Step
+from rtlang.contract.step import RowStates, Step
 from rtlang.model.decoders.native_decoder import native_bytes
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.loader import model_directory
 from rtlang.model.loading.model_config import ModelConfig
-from rtlang_bench.latent_step import PAGE_SIZE, best_seconds
+from rtlang_bench.latent_step import PAGE_SIZE, best_seconds, most_pages, options_of, step_of, steps_of
 
 SHAPE: dict[str, Any] = {
     "vocab_size": 512,
@@ -78,38 +77,25 @@ def runner_of(directory: Path, num_pages: int, num_threads: int) -> HostRunner:
     return runner
 
 
-def step_of(num_rows: int, num_new: int, context: int) -> Step:
-    """Rows of `num_new` tokens each, the last ones of `context`, each on pages and, in a hybrid model, with a state of its own."""
-    per_row = -(-context // PAGE_SIZE)
-    tokens = tuple(index % SHAPE["vocab_size"] for index in range(num_new))
-    rows = []
-    for row in range(num_rows):
-        pages = tuple(range(row * per_row, (row + 1) * per_row))
-        states = RowStates(row if context > num_new else None, ((num_new, row),))
-        rows.append(Row(row, tokens, context - num_new, pages, 0, True, SamplingParams(), states=states))
-    return Step(0, tuple(rows))
+def with_states(step: Step) -> Step:
+    """A step each of whose rows has a state of its own, as rows of a hybrid model need; a dense one ignores it."""
+    rows = (
+        row._replace(states=RowStates(index if row.num_computed_tokens else None, ((len(row.token_ids), index),)))
+        for index, row in enumerate(step.rows)
+    )
+    return replace(step, rows=tuple(rows))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print a line for each kind of step."""
-    parser = argparse.ArgumentParser(
-        prog="python -m rtlang_bench.hybrid_step", description=(__doc__ or "").split("\n")[0]
-    )
-    parser.add_argument("--layers", type=int, default=24)
-    parser.add_argument("--context", type=int, default=256)
-    parser.add_argument("--rows", type=int, nargs="*", default=[1, 8])
-    parser.add_argument("--prompt", type=int, nargs="*", default=[512], help="tokens of prompts; none: no prompts")
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args(arguments)
-    steps = [(f"decode {rows} x {options.context}", (rows, 1, options.context)) for rows in options.rows]
-    steps += [(f"prefill {length}", (1, length, length)) for length in options.prompt]
-    num_pages = max(rows * -(-context // PAGE_SIZE) for _, (rows, _, context) in steps)
+    options = options_of(arguments, "hybrid_step", __doc__, num_layers=24, context=256)
+    steps = steps_of(options)
+    num_pages = most_pages(steps)
     with TemporaryDirectory(prefix="rtlang-bench-") as scratch:
         models = write_models(Path(scratch), options.layers)
         runners = [runner_of(path, num_pages, options.threads) for path in models]
     for name, sizes in steps:
-        hybrid, dense = best_seconds(runners, step_of(*sizes), options.repeats)
+        hybrid, dense = best_seconds(runners, with_states(step_of(*sizes)), options.repeats)
         shown = f"{hybrid * 1e3:.1f} ms, dense {dense * 1e3:.1f} ms"
         print(f"{name}: {shown}, {hybrid / dense:.2f}x", flush=True)
     return 0

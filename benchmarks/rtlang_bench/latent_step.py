@@ -88,21 +88,36 @@ def best_seconds(runners: Sequence[HostRunner], step: Step, repeats: int) -> lis
     return best
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print a line for each kind of step."""
-    parser = argparse.ArgumentParser(
-        prog="python -m rtlang_bench.latent_step", description=(__doc__ or "").split("\n")[0]
-    )
-    parser.add_argument("--layers", type=int, default=3)
-    parser.add_argument("--context", type=int, default=4096)
+def options_of(
+    arguments: Sequence[str] | None, name: str, doc: str | None, *, num_layers: int, context: int
+) -> argparse.Namespace:
+    """The options of a benchmark of steps, the module `name`; `num_layers` and `context` are defaults."""
+    parser = argparse.ArgumentParser(prog=f"python -m rtlang_bench.{name}", description=(doc or "").split("\n")[0])
+    parser.add_argument("--layers", type=int, default=num_layers)
+    parser.add_argument("--context", type=int, default=context)
     parser.add_argument("--rows", type=int, nargs="*", default=[1, 8])
     parser.add_argument("--prompt", type=int, nargs="*", default=[512], help="tokens of prompts; none: no prompts")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args(arguments)
+    return parser.parse_args(arguments)
+
+
+def steps_of(options: argparse.Namespace) -> list[tuple[str, tuple[int, int, int]]]:
+    """The steps of `options_of`: name, and the arguments of `step_of`."""
     steps = [(f"decode {rows} x {options.context}", (rows, 1, options.context)) for rows in options.rows]
-    steps += [(f"prefill {length}", (1, length, length)) for length in options.prompt]
-    num_pages = max(rows * -(-context // PAGE_SIZE) for _, (rows, _, context) in steps)
+    return steps + [(f"prefill {length}", (1, length, length)) for length in options.prompt]
+
+
+def most_pages(steps: Sequence[tuple[str, tuple[int, int, int]]]) -> int:
+    """Pages of the largest of these steps."""
+    return max(rows * -(-context // PAGE_SIZE) for _, (rows, _, context) in steps)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print a line for each kind of step."""
+    options = options_of(arguments, "latent_step", __doc__, num_layers=3, context=4096)
+    steps = steps_of(options)
+    num_pages = most_pages(steps)
     with TemporaryDirectory(prefix="rtlang-bench-") as scratch:
         shape = SHAPE | {"num_hidden_layers": options.layers, "first_k_dense_replace": options.layers}
         write_config(Path(scratch), model_directory(EMBEDDED_MODEL), "deepseek_v2", shape)
