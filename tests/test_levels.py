@@ -137,8 +137,8 @@ LEVELS: dict[str, list[str]] = {
     ],
     "rtlang.serve": [
         "json_parts",
-        "client_messages event_bridge idempotent_extends network openai records response_store",
-        "connection resumable sglang",
+        "client_messages event_bridge idempotent_extends network openai records",
+        "connection responses resumable sglang",
         "service",
         "http opening_handshake output_flow streams",
         "websocket",

@@ -18,6 +18,7 @@ from rtlang.contract.params import MAX_CREDIT, MAX_PRIORITY, MAX_SEED
 from rtlang.contract.runs.budget import Budget
 from rtlang.contract.runs.principal import LOCAL, Principal
 from rtlang.contract.runs.run_options import RunOptions
+from rtlang.contract.runs.session_options import SessionOptions
 from rtlang.protocol.continuation import continue_from_from_wire, known_from_wire
 from rtlang.protocol.field_checks import MAX_ID, check_int, check_map, optional
 
@@ -82,6 +83,11 @@ def _context(fields: Fields, name: str, read_int: ReadInt) -> RequestContext | N
     return None if plain is None else RequestContext.from_plain(plain)
 
 
+def _session(fields: Fields, name: str, read_int: ReadInt) -> SessionOptions | None:
+    plain = optional(check_map, fields, name)
+    return None if plain is None else SessionOptions.from_plain(plain)
+
+
 def _flag(fields: Fields, name: str, read_int: ReadInt) -> bool:
     return fields.get(name) is True
 
@@ -104,6 +110,7 @@ _TABLE = (
     OptionField(
         "principal", "principal", Place.ENGINE, _principal, lambda each: None if each == LOCAL else each.to_plain()
     ),
+    OptionField("session", "session", Place.ENGINE, _session, SessionOptions.to_plain),
     OptionField("reports_progress", "progress", Place.BESIDE, _flag, _same),
     OptionField("context", "context", Place.BESIDE, _context, RequestContext.to_plain),
     OptionField("deadline_s", "deadline_ms", Place.BESIDE, _milliseconds),

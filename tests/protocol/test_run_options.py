@@ -12,6 +12,7 @@ from rtlang.contract.errors import ProtocolError
 from rtlang.contract.runs.budget import Budget
 from rtlang.contract.runs.principal import Principal
 from rtlang.contract.runs.run_options import RunOptions
+from rtlang.contract.runs.session_options import SessionOptions
 from rtlang.protocol.run_options import (
     _TABLE,
     Place,
@@ -32,6 +33,7 @@ FULL = RunOptions(
     reports_progress=True,
     principal=Principal("ana"),
     context=RequestContext("a-1", "open"),
+    session=SessionOptions(("<tool_call>",), "chat-7", 300.0),
 )
 
 
@@ -45,7 +47,7 @@ def test_an_open_message_says_what_its_reader_finds() -> None:
     assert list(body) == ["inputs", "priority", "seed", "budget", "cache_salt"]
     assert beside == {"progress": True, "context": {"request_id": "a-1", "door": "open"}}
     read = options_from_open(body, options_beside(beside | {"deadline_ms": 1500, "credit": 3}), {}, is_open=True)
-    assert read == replace(FULL, principal=RunOptions().principal, is_open=True, deadline_s=1.5, credit=3)
+    assert read == replace(FULL, principal=RunOptions().principal, session=None, is_open=True, deadline_s=1.5, credit=3)
 
 
 def test_options_that_are_not_given_are_left_out_of_an_open_message() -> None:
@@ -56,7 +58,8 @@ def test_options_that_are_not_given_are_left_out_of_an_open_message() -> None:
 @pytest.mark.parametrize("options", [RunOptions(), FULL])
 def test_an_engine_reads_what_it_is_sent(options: RunOptions) -> None:
     written = options_to_engine(options)
-    assert list(written) == ["inputs", "priority", "seed", "budget", "cache_salt", "principal", "progress", "context"]
+    names = ["inputs", "priority", "seed", "budget", "cache_salt", "principal", "session", "progress", "context"]
+    assert list(written) == names
     assert options_from_engine(written | {"open": False}) == options
     live = {"open": True, "deadline_s": 2.5, "credit": 4}
     assert options_from_engine(written | live) == replace(options, is_open=True, deadline_s=2.5, credit=4)

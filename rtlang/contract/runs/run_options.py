@@ -18,6 +18,7 @@ from rtlang.contract.params import check_credit, check_run_options, seconds_left
 from rtlang.contract.runs.budget import Budget
 from rtlang.contract.runs.known import ContinueFrom, Known
 from rtlang.contract.runs.principal import LOCAL, Principal, check_cache_salt
+from rtlang.contract.runs.session_options import SessionOptions
 
 
 class Ability(StrEnum):
@@ -65,6 +66,7 @@ class RunOptions:
             (`best_of`, a select, a value that is checked at its end) take theirs at once, so credit may fall below zero.
         reports_progress: whether NodeStarted, PromptComputed and ValueKnown are sent.
         context: the request that the run belongs to, for logs, errors and spans; None for a request of its own.
+        session: of the chat that the run answers, for targets that infer sessions; a hint, which others ignore.
         identity: gives a text that tells the run from others: its program and its arguments. Recordings seed runs by it; it is not sent.
     Raises:
         ParameterError: an option is invalid; names it.
@@ -84,6 +86,7 @@ class RunOptions:
     credit: int | None = field(default=None, metadata=_option(Ability.CREDIT))
     reports_progress: bool = field(default=False, metadata=_option(Ability.PROGRESS))
     context: RequestContext | None = None
+    session: SessionOptions | None = None
     identity: Callable[[], str] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -104,6 +107,8 @@ class RunOptions:
             check_cache_salt(self.cache_salt)
         if self.context is not None and not isinstance(self.context, RequestContext):
             raise ParameterError("context", self.context, "expected a RequestContext")
+        if self.session is not None and not isinstance(self.session, SessionOptions):
+            raise ParameterError("session", self.session, "expected a SessionOptions")
         if self.budget is not None and not isinstance(self.budget, Budget):
             raise ParameterError("budget", self.budget, "expected rt.Budget(...)")
 

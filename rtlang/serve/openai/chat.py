@@ -13,6 +13,7 @@ from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import Completion, Event, NodeFinished, TextDelta, TokenLogprob
 from rtlang.contract.params import MAX_LOGPROBS, MAX_N
 from rtlang.contract.request_graph import Generate, Part, RequestGraph, Text
+from rtlang.contract.runs.session_options import MAX_KEY_LENGTH, MAX_MARK_LENGTH, MAX_MARKS, SessionOptions
 from rtlang.contract.service.text_service import TextService
 from rtlang.serve.json_parts import json_text
 from rtlang.serve.openai import reasoning, sampling, structured, template_options, tools
@@ -25,6 +26,7 @@ from rtlang.serve.openai.sections import SectionedTokens, num_thought_tokens
 from rtlang.serve.openai.shapes import Asked, Heading, PackedChunks, UsageCount, finish_reason
 from rtlang.serve.openai.tools import ReplyPlan, ReplyReader
 from rtlang_grammars.formats.catalogue import format_named
+from rtlang_grammars.formats.description import triggers
 from rtlang_grammars.formats.reasoning import PromptEnd, continued_end
 
 _CHUNK = "chat.completion.chunk"
@@ -149,13 +151,32 @@ def read_chat(
     is_stream, includes_usage = read_stream(given)
     graph = RequestGraph((Text(0, None, parts), Generate(1, 0, None, params, plan.constraint)), outputs=(1,))
     model, priority = read_model(given), sampling.read_priority(given)
+    session = SessionOptions(_call_marks(plan), _session_key(body))
     return ChatRequest(
-        Asked(graph, model, priority, is_stream, "messages", plan.field, read_cache_salt(given)),
+        Asked(graph, model, priority, is_stream, "messages", plan.field, read_cache_salt(given), session),
         plan,
         params.n,
         includes_usage,
         num_top,
     )
+
+
+def _call_marks(plan: ReplyPlan) -> tuple[str, ...]:
+    """The texts that begin calls in a reply; none if it has none."""
+    if not plan.reads_calls or plan.tool_format is None:
+        return ()
+    names = [tool.name for tool in plan.tools]
+    found = (
+        mark[:MAX_MARK_LENGTH]
+        for around in plan.tool_format.around
+        for mark in triggers(plan.tool_format, around, names)
+    )
+    return tuple(dict.fromkeys(found))[:MAX_MARKS]
+
+
+def _session_key(body: Mapping[str, Any]) -> str | None:
+    key = body.get("prompt_cache_key")
+    return key[:MAX_KEY_LENGTH] if isinstance(key, str) and key else None
 
 
 def _start(

@@ -41,11 +41,13 @@ class FieldTable:
         accepted: fields that the route reads.
         fixed: fields that are accepted with these values only, because others are not supported.
         refused: fields with a better refusal than that they are unknown: the reason.
+        hints: fields that are accepted and never change the text; routes may read them.
     """
 
     accepted: frozenset[str]
     fixed: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
+    hints: frozenset[str] = IGNORED
 
     def given(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """The accepted fields of a body that are not null.
@@ -55,7 +57,7 @@ class FieldTable:
         """
         found: dict[str, Any] = {}
         for name, value in body.items():
-            if value is None or name in IGNORED:
+            if value is None or name in self.hints:
                 continue
             if name in self.accepted:
                 found[name] = value

@@ -7,6 +7,7 @@ from typing import Any
 
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.request_graph import RequestGraph
+from rtlang.contract.runs.session_options import SessionOptions
 from rtlang.serve.json_parts import json_text
 
 
@@ -17,7 +18,7 @@ class Asked:
     Attributes:
         model: as the client named it; None if it did not.
         prompt_field, constraint_field: the fields that errors of the prompt and of the constraint are about.
-        cache_salt: see `RunOptions`.
+        cache_salt, session: see `RunOptions`.
     """
 
     graph: RequestGraph
@@ -27,6 +28,7 @@ class Asked:
     prompt_field: str
     constraint_field: str | None
     cache_salt: str | None = None
+    session: SessionOptions | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,15 @@ def test_a_request_is_one_generation() -> None:
     assert limited.asked.graph.nodes[1].params.max_tokens == 200  # type: ignore[union-attr]
 
 
+def test_a_session_knows_how_calls_begin() -> None:
+    session = read(tools=TOOLS, prompt_cache_key="k" * 999).asked.session
+    assert session is not None
+    assert (session.call_marks, len(session.key or "")) == (("<tool_call>",), 256)
+    plain = read(prompt_cache_key=7).asked.session
+    assert plain is not None
+    assert (plain.call_marks, plain.key) == ((), None)
+
+
 def test_a_response_has_content_reasoning_calls_and_usage() -> None:
     request = read(n=3, tools=TOOLS)
     found = parsed(writer(request).response([finished("Hello", f"<think>why</think>{CALL}", f"So:{CALL}\n{CALL}")]))

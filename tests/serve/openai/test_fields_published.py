@@ -25,7 +25,7 @@ from rtlang.contract.errors import ParameterError
 from rtlang.serve.http.routes.responses import _renamed
 from rtlang.serve.openai.chat import read_chat
 from rtlang.serve.openai.completions import read_completion
-from rtlang.serve.openai.responses_input import chat_body
+from rtlang.serve.responses.input_items import chat_body
 
 PAGE = (Path(__file__).parents[3] / "docs" / "serving.md").read_text(encoding="utf-8")
 ROOTS: tuple[Any, ...] = (ChatParams, CompletionParams, ResponseParams)

@@ -208,7 +208,9 @@ async def _batches(
     service: StreamService, asked: Asked, principal: Principal, direct: DirectEvents | None = None
 ) -> AsyncGenerator[list[Event], None]:
     """Groups of events. A node that fails fails the request."""
-    options = RunOptions(priority=asked.priority, principal=principal, cache_salt=asked.cache_salt)
+    options = RunOptions(
+        priority=asked.priority, principal=principal, cache_salt=asked.cache_salt, session=asked.session
+    )
     graph_stream = GraphStream(service, asked.graph, options, direct)
     async with contextlib.AsyncExitStack() as stack:
         try:

@@ -30,9 +30,9 @@ from rtlang.serve.http.text_models import read_served_chat, served_model
 from rtlang.serve.json_parts import json_bytes, json_text
 from rtlang.serve.openai.chat import ChatRequest
 from rtlang.serve.openai.fields import read_bool
-from rtlang.serve.openai.responses_input import Message, chat_body
-from rtlang.serve.openai.responses_output import ResponsesWriter
-from rtlang.serve.response_store import ResponseStore, StoredResponse
+from rtlang.serve.responses.input_items import Message, chat_body
+from rtlang.serve.responses.output_events import ResponsesWriter
+from rtlang.serve.responses.store import ResponseStore, StoredResponse
 from rtlang.serve.service import StreamService
 from rtlang.work.prices import READ_S_PER_BYTE, REPLY_S_PER_CHAR
 

@@ -8,7 +8,7 @@ import pytest
 
 from rtlang.contract.errors import ParameterError
 from rtlang.serve.openai.chat import read_chat
-from rtlang.serve.openai.responses_input import chat_body, input_messages
+from rtlang.serve.responses.input_items import chat_body, input_messages
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 

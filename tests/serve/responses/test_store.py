@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from rtlang.serve.response_store import ResponseStore, StoredResponse
+from rtlang.serve.responses.store import ResponseStore, StoredResponse
 
 
 def stored(name: str, size: int = 10) -> StoredResponse:

@@ -12,8 +12,8 @@ from pydantic import TypeAdapter
 from rtlang.contract.events import Completion, Event, NodeFinished, TextDelta, Timing, TokenLogprob
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.serve.openai.chat import read_chat
-from rtlang.serve.openai.responses_input import chat_body
-from rtlang.serve.openai.responses_output import ResponsesWriter
+from rtlang.serve.responses.input_items import chat_body
+from rtlang.serve.responses.output_events import ResponsesWriter
 
 EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 HEADING = {
