@@ -13,6 +13,7 @@ from rtlang.contract.errors import ConfigError, ParameterError
 
 MAX_TEMPLATE_CHARS = 1 << 17
 MAX_VARIABLES_CHARS = 1 << 16
+CONTROLS = ("thinks", "effort", "budget", "verbosity")
 _OF_THE_RUNTIME = ("messages", "tools", "documents", "add_generation_prompt", "continue_final_message")
 """Variables that are set from the conversation."""
 
@@ -24,6 +25,9 @@ class TemplateOptions:
     Attributes:
         chat_template: the Jinja source of another template than the model's; None for the model's.
         variables: variables of the template by name, such as `enable_thinking`; plain JSON data.
+        controls: wishes that each template spells differently, by the names in `CONTROLS`: whether the model thinks, its effort and its
+            verbosity by name, and the maximum number of tokens of the thought. Those that the template reads become its variables, unless
+            `variables` has these.
 
     Raises:
         ParameterError: an option is malformed; names it.
@@ -31,6 +35,7 @@ class TemplateOptions:
 
     chat_template: str | None = None
     variables: Mapping[str, Any] = field(default_factory=dict)
+    controls: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         source, variables = self.chat_template, self.variables
@@ -45,6 +50,8 @@ class TemplateOptions:
                 raise ParameterError(
                     "chat_template_kwargs", name, f"expected names of variables other than {', '.join(_OF_THE_RUNTIME)}"
                 )
+        if not isinstance(self.controls, Mapping) or not set(self.controls) <= set(CONTROLS):
+            raise ParameterError("controls", self.controls, f"expected a map with {', '.join(CONTROLS)}")
         try:
             size = len(json.dumps(dict(variables), allow_nan=False))
         except (TypeError, ValueError, RecursionError) as error:
@@ -58,7 +65,8 @@ class TemplateOptions:
     def plain(self) -> dict[str, Any]:
         """The options that are set, as plain data."""
         source = {} if self.chat_template is None else {"chat_template": self.chat_template}
-        return source | ({"chat_template_kwargs": dict(self.variables)} if self.variables else {})
+        given = {"chat_template_kwargs": dict(self.variables), "controls": dict(self.controls)}
+        return source | {name: value for name, value in given.items() if value}
 
     @property
     def text(self) -> str | None:
@@ -72,10 +80,10 @@ class TemplateOptions:
         Raises:
             ParameterError: an option is unknown or malformed; names it.
         """
-        names = ("chat_template", "chat_template_kwargs")
+        names = ("chat_template", "chat_template_kwargs", "controls")
         if not isinstance(plain, Mapping) or not set(plain) <= set(names):
             raise ParameterError("template_options", plain, f"expected a map with {' or '.join(names)}")
-        return cls(plain.get("chat_template"), plain.get("chat_template_kwargs", {}))
+        return cls(plain.get("chat_template"), plain.get("chat_template_kwargs", {}), plain.get("controls", {}))
 
     @classmethod
     def from_text(cls, text: str) -> TemplateOptions:

@@ -25,6 +25,7 @@ from rtlang.contract.graph.template_options import TemplateOptions
 from rtlang.model.text import tracked_text
 from rtlang.model.text.chat_template import TemplateEnvironment
 from rtlang.model.text.template_bounds import MAX_RENDERED_CHARS, LimitExceeded
+from rtlang.model.text.template_controls import control_variables, read_template, soft_switch
 from rtlang.model.text.tracked_text import TextSource, TrackedText, tracked
 from rtlang_grammars.formats.catalogue import detect_format
 
@@ -96,6 +97,8 @@ class ChatTemplate:
         self._template: jinja2.Template | None = None
         self._fault: str | None = None
         self._prefixes: OrderedDict[bytes, str] = OrderedDict()
+        self.soft_switch = ""
+        """Text that the last message of the user needs so that the template turns the thought off, as the options ask."""
 
     @property
     def template(self) -> str | None:
@@ -121,9 +124,14 @@ class ChatTemplate:
                 self._special_names,
                 self._now,
                 None if tools is None else json.loads(tools),
-                self._variables | dict(given.variables),
+                self._variables,
             )
             found._environment = self._ready_environment()
+            if given.controls and found._source is not None:
+                reading = read_template(found._environment, found._source)
+                found._variables |= control_variables(reading, given.controls)
+                found.soft_switch = soft_switch(reading, given.controls)
+            found._variables |= given.variables
             if given.chat_template is None:
                 self.prepare()
                 found._template = self._template

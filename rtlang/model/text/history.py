@@ -47,6 +47,8 @@ def chat_prompt(
     given = [_without_nulls(message) for message in messages]
     if chat.description_of_tools:
         given[0]["content"] = _with_text(given[0].get("content"), chat.description_of_tools)
+    if chat.soft_switch:
+        _add_soft_switch(given, chat.soft_switch)
     text, used = _rendered(chat, given, end)
     if end == "open":
         last = TextSource(len(used) - 1, "content")
@@ -66,6 +68,12 @@ def chat_prompt(
         text = text[:stop]
     check_length(len(text))
     return chat.encode(text, is_start=True, cuts=chat.cuts(text, used, ends_with_prompt=end == "prompt"))
+
+
+def _add_soft_switch(messages: Messages, switch: str) -> None:
+    last = next((each for each in reversed(messages) if each["role"] == "user"), None)
+    if last is not None:
+        last["content"] = _with_text(last.get("content"), f" {switch}")
 
 
 def _rendered(chat: ChatTemplate, messages: Messages, end: HistoryEnd) -> tuple[TrackedText, Messages]:

@@ -21,7 +21,7 @@ from rtlang.serve.openai.completions import read_model, read_stream
 from rtlang.serve.openai.fields import SALTS, FieldTable, read_bool, read_cache_salt, read_int
 from rtlang.serve.openai.logprobs import TokenBytes, chat_logprobs
 from rtlang.serve.openai.messages import content_text, read_messages
-from rtlang.serve.openai.reasoning import ThoughtPlace
+from rtlang.serve.openai.reasoning import ReasoningRequest, ThoughtPlace
 from rtlang.serve.openai.sections import SectionedTokens, num_thought_tokens
 from rtlang.serve.openai.shapes import Asked, Heading, PackedChunks, UsageCount, finish_reason
 from rtlang.serve.openai.tools import ReplyPlan, ReplyReader
@@ -30,6 +30,7 @@ from rtlang_grammars.formats.description import triggers
 from rtlang_grammars.formats.reasoning import PromptEnd, continued_end
 
 _CHUNK = "chat.completion.chunk"
+VERBOSITIES = ("low", "medium", "high")
 _FIELDS = FieldTable(
     accepted=sampling.FIELDS
     | structured.FIELDS
@@ -45,13 +46,13 @@ _FIELDS = FieldTable(
         "max_completion_tokens",
         "add_generation_prompt",
         "continue_final_message",
+        "verbosity",
         *SALTS,
     }
     | template_options.FIELDS,
     fixed=sampling.FIXED
     | {
         "modalities": (["text"],),
-        "verbosity": ("medium",),
         "echo": (False,),
         "return_token_ids": (False,),
         "best_of": (1,),
@@ -130,7 +131,7 @@ def read_chat(
         model_format,
         texts,
         end="open" if continues else "prompt",
-        template_options=template_options.read_template_options(given, thought.template_variables),
+        template_options=template_options.read_template_options(given, _controls(given, thought)),
         max_tokens=None if texts is None or "truncate_prompt_tokens" in given else texts.info.max_model_len,
     )
     plan = tools.plan_reply(
@@ -177,6 +178,15 @@ def _call_marks(plan: ReplyPlan) -> tuple[str, ...]:
 def _session_key(body: Mapping[str, Any]) -> str | None:
     key = body.get("prompt_cache_key")
     return key[:MAX_KEY_LENGTH] if isinstance(key, str) and key else None
+
+
+def _controls(given: Mapping[str, Any], thought: ReasoningRequest) -> dict[str, Any]:
+    """The wishes that the chat template may read."""
+    if "verbosity" not in given:
+        return dict(thought.controls)
+    if given["verbosity"] not in VERBOSITIES:
+        raise ParameterError("verbosity", given["verbosity"], f"expected one of {', '.join(VERBOSITIES)}")
+    return {**thought.controls, "verbosity": given["verbosity"]}
 
 
 def _start(

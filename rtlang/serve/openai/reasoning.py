@@ -1,7 +1,7 @@
 """Reasoning that a request asks for: whether the model may think, for how many tokens, and where the thought goes in the response.
 
 The fields come from the OpenAI API (`reasoning_effort`, `reasoning`) and from other servers and hosts: vLLM, SGLang, llama.cpp,
-OpenRouter, and the services of model makers. Chat templates get the same fields as variables.
+OpenRouter, and the services of model makers. Chat templates get the same wishes in the variables that they read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SHARES = {"minimal": 0.1, "low": 0.2, "medium": 0.5, "high": 0.8, "xhigh": 0.95,
 EFFORTS = ("none", *SHARES)
 _BUDGETS = ("thinking_budget", "thinking_token_budget", "max_thinking_tokens", "thinking_budget_tokens")
 _SWITCHES = ("enable_thinking", "thinking", "reasoning")
-"""Variables of chat templates that turn the thought on or off; templates differ in which one they read."""
+"""Variables in `chat_template_kwargs` that turn the thought on or off."""
 FIELDS = frozenset(
     (
         *_BUDGETS,
@@ -55,13 +55,13 @@ class ReasoningRequest:
         effort: one of `EFFORTS`; None if the request names none.
         budget: maximum number of tokens of the thought; 0 for none, None if the request names no number.
         place: where the thought stands in the response.
-        template_variables: variables of the chat template that follow from fields other than `chat_template_kwargs`.
+        controls: wishes for the chat template that follow from fields other than `chat_template_kwargs`; see `TemplateOptions`.
     """
 
     effort: str | None = None
     budget: int | None = None
     place: ThoughtPlace = ThoughtPlace.APART
-    template_variables: Mapping[str, Any] = field(default_factory=dict)
+    controls: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_off(self) -> bool:
@@ -82,13 +82,13 @@ class _Reader:
         self.effort: tuple[str, str] | None = None
         self.budget: tuple[str, int] | None = None
         self.is_on: tuple[str, bool] | None = None
-        self.sets_switches = False  # of the chat template
+        self.controls_template = False
 
     def read_effort(self, where: str, value: Any) -> None:
         if value not in EFFORTS:
             raise ParameterError(where, value, f"expected one of {', '.join(EFFORTS)}")
         self.effort = _agreed(self.effort, where, value)
-        self.switch(where, value != "none", sets_switches=value == "none")
+        self.switch(where, value != "none")
 
     def read_budget(self, where: str, value: Any) -> None:
         if isinstance(value, bool) or not isinstance(value, int) or not -1 <= value <= MAX_MAX_TOKENS:
@@ -97,10 +97,10 @@ class _Reader:
         if value == 0:
             self.switch(where, False)
 
-    def switch(self, where: str, is_on: bool, *, sets_switches: bool = True) -> None:
-        """`sets_switches`: the variables of the chat template that turn the thought on or off get this value."""
+    def switch(self, where: str, is_on: bool, *, controls_template: bool = True) -> None:
+        """`controls_template`: the chat template is told, too."""
         self.is_on = _agreed(self.is_on, where, is_on)
-        self.sets_switches |= sets_switches
+        self.controls_template |= controls_template
 
     def read_switch(self, where: str, value: Any) -> None:
         """`thinking` is true or false, or an object with `type` and `budget_tokens`."""
@@ -161,14 +161,14 @@ def read_reasoning(given: Mapping[str, Any]) -> ReasoningRequest:
         reader.read_switch("thinking", given["thinking"])
     for name in _SWITCHES:
         if isinstance(kwargs.get(name), bool):
-            reader.switch(f"chat_template_kwargs.{name}", kwargs[name], sets_switches=False)
+            reader.switch(f"chat_template_kwargs.{name}", kwargs[name], controls_template=False)
     budget = None if reader.budget is None or reader.budget[1] < 0 else reader.budget[1]
     if reader.is_on is not None and not reader.is_on[1]:
         if budget:
             raise ParameterError(reader.budget[0], budget, f"contradicts {reader.is_on[0]}; give one of them")  # type: ignore[index]
         budget = 0
     effort = None if reader.effort is None else reader.effort[1]
-    return ReasoningRequest(effort, budget, _place(given, is_left_out), _template_variables(reader, budget))
+    return ReasoningRequest(effort, budget, _place(given, is_left_out), _controls(reader, budget))
 
 
 def _place(given: Mapping[str, Any], is_left_out: bool) -> ThoughtPlace:
@@ -178,13 +178,13 @@ def _place(given: Mapping[str, Any], is_left_out: bool) -> ThoughtPlace:
     return ThoughtPlace.APART if read_bool(given, "separate_reasoning", True) else ThoughtPlace.IN_CONTENT
 
 
-def _template_variables(reader: _Reader, budget: int | None) -> dict[str, Any]:
-    """The variables of the chat template that follow from fields other than `chat_template_kwargs`."""
+def _controls(reader: _Reader, budget: int | None) -> dict[str, Any]:
+    """The wishes for the chat template that follow from fields other than `chat_template_kwargs`."""
     found: dict[str, Any] = {}
-    if reader.is_on is not None and reader.sets_switches:
-        found |= dict.fromkeys(_SWITCHES, reader.is_on[1])
+    if reader.is_on is not None and reader.controls_template:
+        found["thinks"] = reader.is_on[1]
     if reader.effort is not None and reader.effort[1] != "none":
-        found["reasoning_effort"] = reader.effort[1]
+        found["effort"] = reader.effort[1]
     if budget is not None and (reader.budget is not None or found):
-        found["thinking_budget"] = budget
+        found["budget"] = budget
     return found

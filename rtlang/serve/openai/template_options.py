@@ -24,12 +24,12 @@ def read_variables(given: Mapping[str, Any]) -> Mapping[str, Any]:
     return variables
 
 
-def read_template_options(given: Mapping[str, Any], variables: Mapping[str, Any] | None = None) -> str | None:
+def read_template_options(given: Mapping[str, Any], controls: Mapping[str, Any] | None = None) -> str | None:
     """The options of the chat template, as JSON text for a `RoleStart`; None if the request has none.
 
     Args:
-        variables: variables that other fields of the request set; `chat_template_kwargs` comes before them.
+        controls: wishes of other fields of the request; `chat_template_kwargs` comes before them.
     Raises:
         ParameterError: a field is malformed; names it.
     """
-    return TemplateOptions(given.get("chat_template"), {**(variables or {}), **read_variables(given)}).text
+    return TemplateOptions(given.get("chat_template"), read_variables(given), controls or {}).text

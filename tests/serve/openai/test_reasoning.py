@@ -9,27 +9,26 @@ import pytest
 from rtlang.contract.errors import ParameterError
 from rtlang.serve.openai.reasoning import EFFORTS, ReasoningRequest, ThoughtPlace, read_reasoning
 
-ON = {"enable_thinking": True, "thinking": True, "reasoning": True}
-OFF = dict.fromkeys(ON, False)
+ON, OFF = {"thinks": True}, {"thinks": False}
 
 
 @pytest.mark.parametrize(
-    ("given", "effort", "budget", "kwargs"),
+    ("given", "effort", "budget", "controls"),
     [
         ({}, None, None, {}),
-        ({"reasoning_effort": "high"}, "high", None, {"reasoning_effort": "high"}),
-        ({"reasoning_effort": "none"}, "none", 0, OFF | {"thinking_budget": 0}),
-        ({"reasoning": {"effort": "low", "summary": "auto"}}, "low", None, {"reasoning_effort": "low"}),
-        ({"reasoning": {"max_tokens": 9}}, None, 9, {"thinking_budget": 9}),
-        ({"reasoning": {"enabled": False}}, None, 0, OFF | {"thinking_budget": 0}),
+        ({"reasoning_effort": "high"}, "high", None, ON | {"effort": "high"}),
+        ({"reasoning_effort": "none"}, "none", 0, OFF | {"budget": 0}),
+        ({"reasoning": {"effort": "low", "summary": "auto"}}, "low", None, ON | {"effort": "low"}),
+        ({"reasoning": {"max_tokens": 9}}, None, 9, {"budget": 9}),
+        ({"reasoning": {"enabled": False}}, None, 0, OFF | {"budget": 0}),
         ({"reasoning": {"effort": None}}, None, None, {}),
-        ({"thinking_budget": 7}, None, 7, {"thinking_budget": 7}),
-        ({"thinking_token_budget": 7, "max_thinking_tokens": 7}, None, 7, {"thinking_budget": 7}),
+        ({"thinking_budget": 7}, None, 7, {"budget": 7}),
+        ({"thinking_token_budget": 7, "max_thinking_tokens": 7}, None, 7, {"budget": 7}),
         ({"thinking_budget": -1}, None, None, {}),
-        ({"thinking": {"type": "enabled", "budget_tokens": 7}}, None, 7, ON | {"thinking_budget": 7}),
-        ({"thinking": {"type": "disabled"}}, None, 0, OFF | {"thinking_budget": 0}),
-        ({"enable_thinking": False}, None, 0, OFF | {"thinking_budget": 0}),
-        ({"reasoning_effort": "low", "enable_thinking": True}, "low", None, ON | {"reasoning_effort": "low"}),
+        ({"thinking": {"type": "enabled", "budget_tokens": 7}}, None, 7, ON | {"budget": 7}),
+        ({"thinking": {"type": "disabled"}}, None, 0, OFF | {"budget": 0}),
+        ({"enable_thinking": False}, None, 0, OFF | {"budget": 0}),
+        ({"reasoning_effort": "low", "enable_thinking": True}, "low", None, ON | {"effort": "low"}),
         (
             {"chat_template_kwargs": {"thinking": False, "style": "x"}},
             None,
@@ -40,14 +39,14 @@ OFF = dict.fromkeys(ON, False)
             {"chat_template_kwargs": {"reasoning_effort": "3"}, "reasoning_effort": "low"},
             "low",
             None,
-            {"reasoning_effort": "low"},
+            ON | {"effort": "low"},
         ),
     ],
 )
 def test_every_spelling_says_the_same(
-    given: dict[str, Any], effort: str | None, budget: int | None, kwargs: dict[str, Any]
+    given: dict[str, Any], effort: str | None, budget: int | None, controls: dict[str, Any]
 ) -> None:
-    assert read_reasoning(given) == ReasoningRequest(effort, budget, ThoughtPlace.APART, kwargs)
+    assert read_reasoning(given) == ReasoningRequest(effort, budget, ThoughtPlace.APART, controls)
     assert read_reasoning(given).is_off is (budget == 0)
 
 

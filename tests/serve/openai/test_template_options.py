@@ -14,10 +14,11 @@ from rtlang.serve.openai.template_options import read_template_options
 def test_variables_of_a_request_come_before_those_of_other_fields() -> None:
     assert read_template_options({}) is None
     given = {"chat_template": "x", "chat_template_kwargs": {"thinking": False, "reasoning_effort": "low"}}
-    found = read_template_options(given, {"reasoning_effort": "high", "enable_thinking": True})
+    found = read_template_options(given, {"effort": "high", "thinks": True})
     assert json.loads(found or "") == {
         "chat_template": "x",
-        "chat_template_kwargs": {"reasoning_effort": "low", "enable_thinking": True, "thinking": False},
+        "chat_template_kwargs": {"reasoning_effort": "low", "thinking": False},
+        "controls": {"effort": "high", "thinks": True},
     }
 
 
