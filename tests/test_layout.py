@@ -542,7 +542,7 @@ def test_a_built_wheel_carries_every_file_of_the_packages(tmp_path: Path) -> Non
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (wheel,) = tmp_path.glob("*.whl")
-    assert wheel.stat().st_size < 11_400_000  # 8.8 MB of it are the embedded model
+    assert wheel.stat().st_size < 11_900_000  # 8.8 MB of it are the embedded model
     carried = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     kept = {path.relative_to(package.parent).as_posix() for package in PACKAGES for path in files_of(package)}
     assert carried == kept

@@ -147,7 +147,7 @@ LEVELS: dict[str, list[str]] = {
     "rtlang.serve.http": [
         "direct_events errors",
         "access_middleware graph_stream snapshot_feed sse text_models",
-        "client_work request_middleware",
+        "client_work openapi request_middleware",
         "body",
         "routes",
         "app",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -12,6 +12,7 @@ from starlette.routing import Route
 from rtlang.contract.errors import RtlangError
 from rtlang.serve.http.access_middleware import AccessMiddleware
 from rtlang.serve.http.errors import FaultMiddleware, HttpError, http_exception_response, raised_error_response
+from rtlang.serve.http.openapi import description_route
 from rtlang.serve.http.request_middleware import RequestMiddleware
 from rtlang.serve.http.routes import cache as routes_cache
 from rtlang.serve.http.routes import live_view as routes_page
@@ -21,6 +22,7 @@ from rtlang.serve.http.routes import programs as routes_programs
 from rtlang.serve.http.routes import responses as routes_responses
 from rtlang.serve.http.routes import sglang as routes_native
 from rtlang.serve.http.routes import tokens as routes_tokens
+from rtlang.serve.openai.fields import FieldTable
 from rtlang.serve.service import StreamService
 
 GROUPS: tuple[Callable[[StreamService], list[Route]], ...] = (
@@ -34,11 +36,24 @@ GROUPS: tuple[Callable[[StreamService], list[Route]], ...] = (
     routes_page.routes,
 )
 """The route groups; each module makes its routes for a service."""
+TABLES: Mapping[str, FieldTable] = {
+    name: table
+    for tables in (
+        routes_openai.TABLES,
+        routes_tokens.TABLES,
+        routes_cache.TABLES,
+        routes_native.TABLES,
+        routes_programs.TABLES,
+    )
+    for name, table in tables.items()
+}
+"""The fields of the bodies, by method and path, such as `POST /v1/completions`."""
 
 
 def create_app(service: StreamService) -> Starlette:
     """The ASGI application of a server."""
     all_routes = [route for group in GROUPS for route in group(service)]
+    all_routes.append(description_route(all_routes, TABLES))
     return Starlette(
         routes=all_routes,
         middleware=[

@@ -31,7 +31,7 @@ from rtlang_grammars.formats.reasoning import PromptEnd, continued_end
 
 _CHUNK = "chat.completion.chunk"
 VERBOSITIES = ("low", "medium", "high")
-_FIELDS = FieldTable(
+FIELDS = FieldTable(
     accepted=sampling.FIELDS
     | structured.FIELDS
     | tools.FIELDS
@@ -119,7 +119,7 @@ def read_chat(
     Raises:
         ParameterError: a field is not supported, missing or invalid; names it.
     """
-    given = _FIELDS.given(body)
+    given = FIELDS.given(body)
     asked = tools.read_tool_request(given)
     continues = read_bool(given, "continue_final_message")
     form, thought = structured.read_structured(given), reasoning.read_reasoning(given)

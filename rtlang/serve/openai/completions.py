@@ -23,7 +23,7 @@ from rtlang.serve.openai.shapes import Asked, Heading, PackedChunks, UsageCount,
 MAX_PROMPTS = 2048
 DEFAULT_MAX_TOKENS = 16
 _KIND = "text_completion"
-_FIELDS = FieldTable(
+FIELDS = FieldTable(
     accepted=sampling.FIELDS
     | structured.FIELDS
     | {"model", "prompt", "stream", "stream_options", "echo", "logprobs", "best_of", "return_token_ids", *SALTS},
@@ -60,7 +60,7 @@ def read_completion(body: Mapping[str, Any]) -> CompletionRequest:
     Raises:
         ParameterError: a field is not supported, missing or invalid; names it.
     """
-    given = _FIELDS.given(body)
+    given = FIELDS.given(body)
     prompts = read_prompts(given)
     echo = read_bool(given, "echo")
     num_logprobs = read_int(given, "logprobs", 0, MAX_LOGPROBS)

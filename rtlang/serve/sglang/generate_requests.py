@@ -16,6 +16,7 @@ from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import MAX_LOGPROBS, MAX_MAX_TOKENS, MAX_N, MAX_PRIORITY, Constraint, SamplingParams
 from rtlang.contract.request_graph import Generate, Node, Part, RequestGraph, Text, TokenIds
 from rtlang.serve.openai.completions import MAX_PROMPTS, Prompt
+from rtlang.serve.openai.fields import IGNORED as HINTS
 from rtlang.serve.openai.fields import SALTS, FieldTable, read_bool, read_cache_salt, read_id_lists, read_int
 from rtlang.serve.openai.sampling import FILTER_FIELDS, read_biases, read_filters
 from rtlang.serve.openai.structured import STYLE, read_structured
@@ -33,7 +34,7 @@ IGNORED = frozenset(
     )
 )
 """Fields of `/generate` that do not change the text. docs/serving.md publishes this list."""
-_FIELDS = FieldTable(
+FIELDS = FieldTable(
     accepted=frozenset(
         (
             "text",
@@ -65,6 +66,7 @@ _FIELDS = FieldTable(
         "require_reasoning": (False,),
         "use_audio_in_video": (False,),
     },
+    hints=HINTS | IGNORED,
 )
 _SAME_NAME = (
     "stop",
@@ -162,7 +164,7 @@ def read_generate(body: Mapping[str, Any], *, parses_special: bool = False) -> G
     Raises:
         ParameterError: a field is not supported, missing or invalid; names it.
     """
-    given = _FIELDS.given({name: value for name, value in body.items() if name not in IGNORED})
+    given = FIELDS.given(body)
     prompts, is_list = _read_prompts(given)
     count = len(prompts)
     columns = {

@@ -56,6 +56,8 @@ _RETRY_S = 1.0
 _PROMPT = ("prompt", "messages", "tools", "token_ids")
 _EXPLAIN = FieldTable(accepted=frozenset(("model", *_PROMPT, *SALTS)))
 _PIN = FieldTable(accepted=frozenset(("model", *_PROMPT, *SALTS, "ttl_s", "computes")))
+TABLES = {"POST /v1/cache/explain": _EXPLAIN, "POST /v1/cache/pins": _PIN}
+"""The fields of the bodies, by method and path."""
 _Handler = Callable[[Request], Awaitable[Response]]
 _T = TypeVar("_T")
 

@@ -37,6 +37,7 @@ from rtlang.serve.http.text_models import (
     served_model,
 )
 from rtlang.serve.json_parts import json_bytes
+from rtlang.serve.openai import chat, completions
 from rtlang.serve.openai.chat import ChatRequest, ChatWriter
 from rtlang.serve.openai.completions import CompletionRequest, CompletionWriter, echo_texts, read_completion
 from rtlang.serve.openai.shapes import Asked, Heading
@@ -44,6 +45,8 @@ from rtlang.serve.records.request_record import CLIENT_CLOSED, request_id
 from rtlang.serve.service import StreamService
 from rtlang.work.prices import TOKENIZE_S_PER_CHAR
 
+TABLES = {"POST /v1/chat/completions": chat.FIELDS, "POST /v1/completions": completions.FIELDS}
+"""The fields of the bodies, by method and path."""
 _NO_EMBEDDINGS = (
     "this server computes no embeddings: its models are trained to generate text, and vectors of their hidden states would not be "
     "comparable; use a server of an embedding model, such as text-embeddings-inference, under a base URL of its own"

@@ -45,6 +45,8 @@ from rtlang.work.prices import OUTCOME_S_PER_BYTE
 
 _FIELDS = FieldTable(accepted=frozenset(("graph", "inputs", "open", "stream", "detach_ms", "model", *HTTP_FIELDS)))
 _EXTEND = FieldTable(accepted=frozenset(("nodes", "close")))
+TABLES = {"POST /v1/programs": _FIELDS}
+"""The fields of the bodies, by method and path."""
 _LEAST_KEPT_S = 1.0  # of streams that cannot be resumed; they are forgotten at the end of their response
 _ACTIONS = ("cancel", "close", "extend", "resolve", "reject")
 

@@ -30,10 +30,12 @@ from rtlang.serve.http.sse import DONE, SseResponse, sse_data, unless_disconnect
 from rtlang.serve.records.request_record import CLIENT_CLOSED, request_id
 from rtlang.serve.service import StreamService
 from rtlang.serve.sglang.generate_replies import GenerateReply
-from rtlang.serve.sglang.generate_requests import GenerateRequest, generate_graph, read_generate
+from rtlang.serve.sglang.generate_requests import FIELDS, GenerateRequest, generate_graph, read_generate
 from rtlang.work.prices import CALL_S, TOKENIZE_S_PER_CHAR, events_price
 
 _HEALTH_DEADLINE_S = 20.0
+TABLES = {"POST /generate": FIELDS}
+"""The fields of the bodies, by method and path."""
 
 
 def routes(service: StreamService) -> list[Route]:

@@ -54,6 +54,8 @@ _TOKENIZE = FieldTable(
     | TEMPLATE_FIELDS,
 )
 _DETOKENIZE = FieldTable(accepted=frozenset(("model", "tokens", "skip_special_tokens")))
+TABLES = {"POST /tokenize": _TOKENIZE, "POST /detokenize": _DETOKENIZE}
+"""The fields of the bodies, by method and path."""
 
 
 def routes(service: StreamService) -> list[Route]:
