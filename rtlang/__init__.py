@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rtlang.contract.errors import InternalError as InternalError
     from rtlang.contract.errors import InvalidValueError as InvalidValueError
     from rtlang.contract.errors import JournalError as JournalError
+    from rtlang.contract.errors import McpError as McpError
     from rtlang.contract.errors import ModelLoadError as ModelLoadError
     from rtlang.contract.errors import NumericsError as NumericsError
     from rtlang.contract.errors import OverloadError as OverloadError
@@ -110,6 +111,8 @@ if TYPE_CHECKING:
     from rtlang.lang.lazy_values.composing import length as length
     from rtlang.lang.lazy_values.values import Value as Value
     from rtlang.lang.lazy_values.values import arg as arg
+    from rtlang.lang.mcp_client import McpTools as McpTools
+    from rtlang.lang.mcp_client import mcp as mcp
     from rtlang.lang.output_types.form_values import Tag as Tag
     from rtlang.lang.output_types.forms import Indentation as Indentation
     from rtlang.lang.output_types.forms import ebnf as ebnf
@@ -155,7 +158,7 @@ _MODULES = {
     "rtlang.contract.errors": (
         "AbortedError ApplyError BudgetError CallError CapacityError CassetteError CheckError ConfigError ConnectionLostError "
         "ConstraintError ContextLengthError DeadlineError DependencyError EngineDeadError GoneError GraphError InternalError "
-        "InvalidValueError JournalError ModelLoadError NumericsError OverloadError ParameterError ProgramError ProtocolError "
+        "InvalidValueError JournalError McpError ModelLoadError NumericsError OverloadError ParameterError ProgramError ProtocolError "
         "QuestionError RequestError RtlangError SlowConsumerError SpentError SwitchError ToolError TraceError UnansweredError "
         "UnknownOutcomeError ValueMemoryError ValueParseError"
     ),
@@ -168,6 +171,7 @@ _MODULES = {
     "rtlang.lang.explain": "Explanation explain",
     "rtlang.lang.best_of": "best_of",
     "rtlang.lang.fitting": "fit",
+    "rtlang.lang.mcp_client": "McpTools mcp",
     "rtlang.lang.program_state.expr": "Sampling assistant gen select system text tokens tool user",
     "rtlang.lang.output_types.form_values": "Tag",
     "rtlang.lang.output_types.forms": "Indentation ebnf either json_text lark repeated sequence tagged token",

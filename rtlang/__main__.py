@@ -1,5 +1,5 @@
-"""The command line: `rtlang run`, `chat`, `explain`, `graph`, `diff`, `serve`, `fleet`, `top`, `questions`, `bench`, `check`, `doctor`
-and others.
+"""The command line: `rtlang run`, `chat`, `explain`, `graph`, `diff`, `serve`, `fleet`, `top`, `questions`, `mcp`, `bench`, `check`,
+`doctor` and others.
 
 Options for settings are generated from config.py. An error a user can cause prints one line to standard error and exits with code 1;
 invalid options exit with code 2. Modules that load torch are imported inside the commands that need them, so that `--help` is fast.
@@ -26,6 +26,7 @@ from rtlang.console.doctor import doctor
 from rtlang.console.fleet_commands import fleet
 from rtlang.console.key_command import make_key
 from rtlang.console.loading import OnChange, connected, journaled, saved_rows, started
+from rtlang.console.mcp.commands import mcp
 from rtlang.console.one_line_errors import one_line_errors
 from rtlang.console.options import with_settings
 from rtlang.console.questions.commands import answer, questions
@@ -84,6 +85,7 @@ app.command()(doctor)
 app.command()(quantize)
 app.command()(questions)
 app.command()(answer)
+app.command()(mcp)
 
 
 def main() -> None:

@@ -117,6 +117,7 @@ MAY_BE_INSIDE_A_FUNCTION = NEVER_AT_MODULE_LEVEL | {
     "tokenizers",
     "flashinfer",
     "opentelemetry",
+    "mcp",
 }
 
 
@@ -156,6 +157,7 @@ MAY_BE_LAZY = (
     ("rtlang.console.chat", "rtlang_grammars.api.inspection", "a chat with a server loads no numba"),
     ("rtlang.console.doctor", "rtlang_grammars.machine.native.native_code", "it reports a numba that does not load"),
     ("rtlang.console.loading", "rtlang.cassette.surface", "only runs with a journal need it"),
+    ("rtlang.console.mcp.commands", "rtlang.console.mcp.program_server", "MCP is optional"),
     ("rtlang.console.questions.commands", "rtlang.console.questions.page", "only the page needs a server"),
     ("rtlang.console.checkpoints.quantize_command", "rtlang.model.quantization", "`--help` loads no torch"),
     ("rtlang.console.loading", "rtlang.runtime", "`rtlang run --url` loads no torch"),

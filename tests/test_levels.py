@@ -49,7 +49,7 @@ LEVELS: dict[str, list[str]] = {
     "rtlang.console": [
         "key_command options source",
         "grammar_report loading one_line_errors server_requests show",
-        "bench chat checkpoints doctor fleet_commands fleet_view questions",
+        "bench chat checkpoints doctor fleet_commands fleet_view mcp questions",
         "serving top",
     ],
     "rtlang.contract": [
@@ -84,7 +84,7 @@ LEVELS: dict[str, list[str]] = {
     "rtlang.lang": [
         "effect_marks function_digest partials",
         "output_types",
-        "lazy_values",
+        "lazy_values mcp_client",
         "recordings",
         "program_state sessions",
         "control views",

@@ -32,24 +32,38 @@ def load_program(spec: str) -> Program:
     Raises:
         CommandError: the file or module does not exist or raises an exception, or it has no such program.
     """
+    place, name, programs = _programs_of(spec)
+    if name:
+        return programs[name]
+    if len(programs) != 1:
+        known = ", ".join(programs) or "none"
+        raise CommandError(f"{place} has {len(programs) or 'no'} programs ({known}): specify one as {place}:NAME")
+    return next(iter(programs.values()))
+
+
+def load_programs(spec: str) -> list[Program]:
+    """The program that `spec` names, or all programs of its file or module; otherwise as `load_program`."""
+    place, name, programs = _programs_of(spec)
+    if not programs:
+        raise CommandError(f"{place} has no programs: expected functions decorated with @rt.program")
+    return [programs[name]] if name else list(programs.values())
+
+
+def _programs_of(spec: str) -> tuple[str, str, dict[str, Program]]:
+    """The file or module, the name if there is one, and the programs by name."""
     place, _, name = spec.rpartition(":")
     if not place or "/" in name or "\\" in name:
         place, name = spec, ""
     module = _load_module(place)
     programs = {key: value for key, value in vars(module).items() if isinstance(value, Program)}
-    known = ", ".join(programs) or "none"
-    if name:
-        found = getattr(module, name, None)
-        if found is None:
+    if name and name not in programs:
+        known = ", ".join(programs) or "none"
+        if not hasattr(module, name):
             raise CommandError(f"{place} has no program {name!r}; it has {known}")
-        if not isinstance(found, Program):
-            raise CommandError(
-                f"{name!r} in {place} is not a program: expected a function decorated with @rt.program; programs in this file: {known}"
-            )
-        return found
-    if len(programs) != 1:
-        raise CommandError(f"{place} has {len(programs) or 'no'} programs ({known}): specify one as {place}:NAME")
-    return next(iter(programs.values()))
+        raise CommandError(
+            f"{name!r} in {place} is not a program: expected a function decorated with @rt.program; programs in this file: {known}"
+        )
+    return place, name, programs
 
 
 def read_arguments(
@@ -63,7 +77,7 @@ def read_arguments(
     Raises:
         CommandError: an argument is malformed, unknown, duplicate, missing, or does not convert to its annotated type.
     """
-    parameters = _parameters(program)
+    parameters = parameters_of(program)
     is_open = any(item.kind is item.VAR_KEYWORD for item in parameters.values())
     named = {
         name: item for name, item in parameters.items() if item.kind in (item.POSITIONAL_OR_KEYWORD, item.KEYWORD_ONLY)
@@ -129,7 +143,7 @@ def _row_converter(program: Program) -> Callable[[str, Mapping[str, Any]], dict[
     import pydantic
 
     adapters: dict[str, pydantic.TypeAdapter[Any]] = {}
-    for name, item in _parameters(program).items():
+    for name, item in parameters_of(program).items():
         annotation = item.annotation
         if annotation in (inspect.Parameter.empty, Any) or isinstance(annotation, str):
             continue
@@ -152,7 +166,7 @@ def missing_arguments(program: Program, given: Mapping[str, Any]) -> tuple[str, 
     """Names of the parameters of `program` that have neither a value in `given` nor a default."""
     return tuple(
         name
-        for name, item in _parameters(program).items()
+        for name, item in parameters_of(program).items()
         if item.kind in (item.POSITIONAL_OR_KEYWORD, item.KEYWORD_ONLY)
         and item.default is item.empty
         and name not in given
@@ -214,7 +228,7 @@ def _execute(path: Path) -> ModuleType:
     return module
 
 
-def _parameters(program: Program) -> dict[str, inspect.Parameter]:
+def parameters_of(program: Program) -> dict[str, inspect.Parameter]:
     """Parameters of the program after the state, with annotations resolved if possible."""
     try:
         signature = inspect.signature(program, eval_str=True)

@@ -201,6 +201,16 @@ class ToolError(RequestError):
         self.tool, self.reason, self.location = tool, reason, location
 
 
+class McpError(RequestError):
+    """An MCP server cannot be reached, or one of its tools failed. Names the server."""
+
+    code = "mcp"
+
+    def __init__(self, server: str, reason: str) -> None:
+        super().__init__(f"MCP server {server!r}: {reason}")
+        self.server, self.reason = server, reason
+
+
 class ContextLengthError(RequestError):
     """The prompt and the requested tokens exceed the context length of the model.
 

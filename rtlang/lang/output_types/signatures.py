@@ -35,8 +35,13 @@ class Signature:
     kind_of: Callable[[str], Member | None]
 
 
-def signature_of(function: Callable[..., Any], field: str) -> Signature:
+def signature_of(
+    function: Callable[..., Any], field: str, parameters: Mapping[str, inspect.Parameter] | None = None
+) -> Signature:
     """The signature of a function as data; `field` is the option that errors name.
+
+    Args:
+        parameters: the parameters to take; default: all.
 
     Raises:
         ParameterError: a parameter has no JSON schema, or the function has `*args` or `**kwargs`.
@@ -50,7 +55,7 @@ def signature_of(function: Callable[..., Any], field: str) -> Signature:
     keys: dict[str, str] = {}
     try:
         hints = typing.get_type_hints(function, include_extras=True)
-        for key, parameter in inspect.signature(function).parameters.items():
+        for key, parameter in (inspect.signature(function).parameters if parameters is None else parameters).items():
             if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
                 raise ParameterError(field, function, "expected a function without *args or **kwargs")
             default: Any = ... if parameter.default is inspect.Parameter.empty else parameter.default

@@ -18,6 +18,7 @@ from rtlang.contract.errors import ToolError, TraceError, ValueParseError, descr
 from rtlang.contract.process.coroutines import run_coroutine
 from rtlang.lang.output_types.signatures import Signature
 from rtlang_grammars.formats import parsing
+from rtlang_grammars.formats.tools import Tool
 
 runs_tools: ContextVar[bool] = ContextVar("rtlang_runs_tools", default=True)
 """Whether tools are called in this context."""
@@ -29,6 +30,18 @@ class Function:
 
     call: Callable[..., Any]
     signature: Signature
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundTool:
+    """A tool with a JSON schema of its own, and what calls it, as tools of servers are.
+
+    Attributes:
+        call: takes the arguments by name, as plain JSON data.
+    """
+
+    tool: Tool
+    call: Callable[..., Any]
 
 
 class CallRuns(Protocol):

@@ -9,6 +9,7 @@ import ast
 import datetime
 import functools
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -20,8 +21,8 @@ from rtlang.contract.graph.tool_list import tools_to_text
 from rtlang.contract.request_graph import RoleStart
 from rtlang.lang.output_types.forms import json_style
 from rtlang.lang.output_types.kinds import STR, Kind, Listed, Member, NullableKind, Reading, Record, reading_of_json
-from rtlang.lang.output_types.signatures import signature_of
-from rtlang.lang.output_types.tool_calls import Function, ToolCall, ToolReply, typed_reply
+from rtlang.lang.output_types.signatures import Signature, signature_of
+from rtlang.lang.output_types.tool_calls import BoundTool, Function, ToolCall, ToolReply, typed_reply
 from rtlang.lang.output_types.types import OutputType, ToolUse
 from rtlang_grammars import GrammarError, JsonStyle
 from rtlang_grammars.formats.catalogue import format_named
@@ -50,7 +51,7 @@ def tools(
     """Text with calls of tools. The value is a `ToolReply` with `content`, `reasoning` and `calls`.
 
     Args:
-        given: functions with annotated parameters, maps in the form of the OpenAI API, or `Tool` objects.
+        given: functions with annotated parameters, maps in the form of the OpenAI API, `Tool` objects, or the tools of `rt.mcp(...)`.
         choice: "auto" (content, or calls with content before them), "none", "required", or a function, the name of a tool or
             {"name": ...} for one call of that tool.
         parallel: False: at most one call.
@@ -279,6 +280,10 @@ def _tools(given: Iterable[Any]) -> tuple[tuple[Tool, ...], dict[str, Function]]
     listed: list[Any] = []
     functions: dict[str, Function] = {}
     for each in given:
+        if isinstance(each, BoundTool):
+            listed.append(each.tool)
+            functions[each.tool.name] = Function(each.call, _plain_signature(each.tool))
+            continue
         if not inspect.isroutine(each):
             listed.append(each)
             continue
@@ -286,6 +291,11 @@ def _tools(given: Iterable[Any]) -> tuple[tuple[Tool, ...], dict[str, Function]]
         listed.append(_checked({}, lambda: Tool(each.__name__, signature.schema, signature.description)))  # noqa: B023
         functions[each.__name__] = Function(each, signature)
     return _checked({"tools": given}, lambda: read_tools(listed)), functions
+
+
+def _plain_signature(tool: Tool) -> Signature:
+    """The signature of a tool whose arguments are plain JSON data."""
+    return Signature(tool.schema, tool.description, json.loads, lambda name: _argument(name, (tool,)))
 
 
 def _choice(choice: Any, listed: tuple[Tool, ...]) -> ToolChoice:

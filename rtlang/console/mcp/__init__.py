@@ -1,0 +1,1 @@
+"""`rtlang mcp`: programs as tools of an MCP server."""
