@@ -120,6 +120,18 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/system/test_websocket_framing.py",
         "the opening exchange of real connections is tested there: host, path, key, subprotocol, late hello",
     ),
+    "rtlang/serve/http/asked_events.py": (
+        "tests/serve/http/routes/test_openai.py",
+        "every response of the OpenAI API is made of these events",
+    ),
+    "rtlang/serve/http/response_turn.py": (
+        "tests/serve/http/routes/test_responses.py",
+        "the routes run these turns, with their bodies, histories and failures",
+    ),
+    "rtlang/serve/responses/state.py": (
+        "tests/serve/http/routes/test_responses.py",
+        "what the state holds has tests of its own; the routes hold it",
+    ),
     "rtlang/serve/openai/logprobs.py": (
         "tests/serve/openai/test_completions.py",
         "tested as a part of the responses of both routes",

@@ -147,8 +147,8 @@ LEVELS: dict[str, list[str]] = {
     "rtlang.serve.http": [
         "direct_events errors",
         "access_middleware graph_stream snapshot_feed sse text_models",
-        "client_work openapi request_middleware",
-        "body",
+        "asked_events client_work openapi request_middleware",
+        "body response_turn",
         "routes",
         "app",
     ],

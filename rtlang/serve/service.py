@@ -26,6 +26,7 @@ from rtlang.serve.network.key_table import KeyTable
 from rtlang.serve.network.socket_counts import PrincipalConnections
 from rtlang.serve.openai.chat import ChatFormat
 from rtlang.serve.records.request_record import RequestRecords, current_record
+from rtlang.serve.responses.state import ResponseState
 from rtlang.serve.resumable import ResumeRegistry, cancel
 from rtlang.work.fair_executor import FairExecutor, shared_limits
 from rtlang.work.fair_queue import owner_of
@@ -75,6 +76,7 @@ class StreamService:
     Attributes:
         work: runs the work of requests, in fair turns between their principals and clients.
         records: of the requests of all doors.
+        responses: the state of the Responses API.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class StreamService:
         self.resumable_streams = ResumeRegistry(
             loop, server_info.epoch, config.resume_buffer_bytes, metrics, config.max_detached
         )
+        self.responses = ResponseState()
         self.keys = KeyTable(config)
         self.connections = PrincipalConnections(config)
         self.sockets: set[ServiceSocket] = set()

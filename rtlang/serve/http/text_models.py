@@ -194,3 +194,17 @@ def _ids_of(token: TokenLogprob) -> Iterable[int]:
     yield token.token_id
     for token_id, _ in token.top:
         yield token_id
+
+
+def texts_of_reply(service: StreamService, read: ChatRequest, field: str, principal: Principal) -> TokenTexts:
+    """The texts of the tokens that the response needs.
+
+    Raises:
+        ParameterError: `field` asks for log-probabilities, but the target has no text service.
+    """
+    if read.num_top is not None:
+        needed_text_service(service, field, principal)
+    thinks = read.plan.tool_format is not None and read.plan.tool_format.reasoning is not None
+    is_needed = read.num_top is not None or thinks
+    text_service = text_service_of(service.target, principal) if is_needed else None
+    return TokenTexts(service, principal, text_service, reads_replies=thinks)

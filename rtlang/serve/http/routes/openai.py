@@ -17,17 +17,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from rtlang.contract.accounts.request_account import WorkKind
-from rtlang.contract.errors import BudgetError, ConstraintError, GraphError, RtlangError
-from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, TextDelta
+from rtlang.contract.events import Event, GraphFinished, TextDelta
 from rtlang.contract.runs.principal import Principal
-from rtlang.contract.runs.run_options import RunOptions
-from rtlang.contract.service.text_service import text_service_of
 from rtlang.serve.http.access_middleware import principal_of
+from rtlang.serve.http.asked_events import asked_events
 from rtlang.serve.http.body import read_map, reading_price
 from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.direct_events import DirectEvents, DirectWriter
 from rtlang.serve.http.errors import HttpError
-from rtlang.serve.http.graph_stream import GraphStream
 from rtlang.serve.http.sse import DONE, SseResponse, sse_event, sse_text, unless_disconnected
 from rtlang.serve.http.text_models import (
     TokenTexts,
@@ -35,10 +32,11 @@ from rtlang.serve.http.text_models import (
     needed_text_service,
     read_served_chat,
     served_model,
+    texts_of_reply,
 )
 from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.openai import chat, completions
-from rtlang.serve.openai.chat import ChatRequest, ChatWriter
+from rtlang.serve.openai.chat import ChatWriter
 from rtlang.serve.openai.completions import CompletionRequest, CompletionWriter, echo_texts, read_completion
 from rtlang.serve.openai.shapes import Asked, Heading
 from rtlang.serve.records.request_record import CLIENT_CLOSED, request_id
@@ -168,20 +166,6 @@ def _prompt_ids(service: StreamService, read: CompletionRequest, principal: Prin
     ]
 
 
-def texts_of_reply(service: StreamService, read: ChatRequest, field: str, principal: Principal) -> TokenTexts:
-    """The texts of the tokens that the response needs.
-
-    Raises:
-        ParameterError: `field` asks for log-probabilities, but the target has no text service.
-    """
-    if read.num_top is not None:
-        needed_text_service(service, field, principal)
-    thinks = read.plan.tool_format is not None and read.plan.tool_format.reasoning is not None
-    is_needed = read.num_top is not None or thinks
-    text_service = text_service_of(service.target, principal) if is_needed else None
-    return TokenTexts(service, principal, text_service, reads_replies=thinks)
-
-
 async def respond(
     request: Request,
     service: StreamService,
@@ -198,40 +182,13 @@ async def respond(
     principal = principal_of(request)
     if asked.is_stream:
         direct = DirectWriter()
-        batches = _batches(service, asked, principal, DirectEvents(direct, partial(encoded_chunks, writer)))
+        batches = asked_events(service, asked, principal, DirectEvents(direct, partial(encoded_chunks, writer)))
         return SseResponse(_chunk_groups(service, principal, batches, writer, tokens), on_error=on_error, direct=direct)
-    batches = _batches(service, asked, principal)
+    batches = asked_events(service, asked, principal)
     data = await unless_disconnected(request, _collected(service, principal, batches, writer, tokens))
     if data is None:
         return Response(status_code=CLIENT_CLOSED)
     return Response(data, media_type="application/json")
-
-
-async def _batches(
-    service: StreamService, asked: Asked, principal: Principal, direct: DirectEvents | None = None
-) -> AsyncGenerator[list[Event], None]:
-    """Groups of events. A node that fails fails the request."""
-    options = RunOptions(
-        priority=asked.priority, principal=principal, cache_salt=asked.cache_salt, session=asked.session
-    )
-    graph_stream = GraphStream(service, asked.graph, options, direct)
-    async with contextlib.AsyncExitStack() as stack:
-        try:
-            stream = await stack.enter_async_context(graph_stream)
-        except GraphError as error:  # the fields are checked, so this is about a text or token ids of the prompt
-            raise HttpError(400, error.reason, code=error.code, param=asked.prompt_field) from error
-        async for events in stream.batches():
-            for event in events:
-                if isinstance(event, (NodeFailed, GraphFailed)):
-                    raise _failure(event.error, asked.constraint_field)
-            yield events
-
-
-def _failure(error: RtlangError, constraint_field: str | None) -> Exception:
-    if not isinstance(error, ConstraintError):
-        return error
-    param = "max_tokens" if isinstance(error, BudgetError) else constraint_field
-    return HttpError(400, error.message, code=error.code, param=param)
 
 
 async def _collected(

@@ -1,0 +1,50 @@
+"""The events of a request of the OpenAI API: its graph runs, and an error of the graph becomes one of the request."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator
+
+from rtlang.contract.errors import BudgetError, ConstraintError, GraphError, RtlangError
+from rtlang.contract.events import Event, GraphFailed, NodeFailed
+from rtlang.contract.runs.principal import Principal
+from rtlang.contract.runs.run_options import RunOptions
+from rtlang.serve.http.direct_events import DirectEvents
+from rtlang.serve.http.errors import HttpError
+from rtlang.serve.http.graph_stream import GraphStream
+from rtlang.serve.openai.shapes import Asked
+from rtlang.serve.service import StreamService
+
+
+async def asked_events(
+    service: StreamService, asked: Asked, principal: Principal, direct: DirectEvents | None = None
+) -> AsyncGenerator[list[Event], None]:
+    """Groups of the events of a request's graph, which is cancelled when the generator is closed.
+
+    Args:
+        direct: writes small events while nobody waits for a group.
+    Raises:
+        HttpError: the prompt or the constraint is refused; names the field of the request.
+        RtlangError: a node failed, or the server ended the run.
+    """
+    options = RunOptions(
+        priority=asked.priority, principal=principal, cache_salt=asked.cache_salt, session=asked.session
+    )
+    graph_stream = GraphStream(service, asked.graph, options, direct)
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            stream = await stack.enter_async_context(graph_stream)
+        except GraphError as error:  # the fields are checked, so this is about a text or token ids of the prompt
+            raise HttpError(400, error.reason, code=error.code, param=asked.prompt_field) from error
+        async for events in stream.batches():
+            for event in events:
+                if isinstance(event, (NodeFailed, GraphFailed)):
+                    raise _failure(event.error, asked.constraint_field)
+            yield events
+
+
+def _failure(error: RtlangError, constraint_field: str | None) -> Exception:
+    if not isinstance(error, ConstraintError):
+        return error
+    param = "max_tokens" if isinstance(error, BudgetError) else constraint_field
+    return HttpError(400, error.message, code=error.code, param=param)
