@@ -18,13 +18,13 @@ LEVELS: dict[str, dict[str, int]] = {
         "regular": 1,
         "completion": 1,
         "context_free": 2,
-        "schema": 2,
+        "schema": 3,
         "machine": 2,
         "formats": 1,
-        "lowering": 3,
-        "storage": 4,
-        "api": 5,
-        "plugs": 6,
+        "lowering": 4,
+        "storage": 5,
+        "api": 6,
+        "plugs": 7,
     },
     "context_free": {
         "cfg": 0,
@@ -141,7 +141,7 @@ def test_every_part_has_a_level() -> None:
 
 def test_the_graph_of_folders_stays_small() -> None:
     assert len(LEVELS[""]) <= 11
-    assert len(arrows("")) <= 30
+    assert len(arrows("")) <= 31
 
 
 def test_modules_import_each_other_in_no_circle() -> None:

@@ -18,10 +18,14 @@ from lark.grammar import Terminal as LarkTerminal
 from rtlang_grammars.context_free import lark_source
 from rtlang_grammars.context_free.cfg import Cfg, Symbol, Terminal
 from rtlang_grammars.context_free.ebnf import CfgBuilder
+from rtlang_grammars.context_free.folding import regular_languages
 from rtlang_grammars.context_free.lazy_repeats import terminal_language
+from rtlang_grammars.regular.language import Language
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 from rtlang_grammars.spec.tokens import SpecialTokens
+
+_MAX_SYMBOLS = 20_000  # of a grammar as one regular language
 
 
 def read_lark(
@@ -61,6 +65,23 @@ def read_lark(
         for alternative in _recursive_at_the_end(name, listed):
             builder.add(rules[name], tuple(map(resolve, alternative)))
     return builder.build(rules[start])
+
+
+def lark_language(source: str, budget: Budget | None = None) -> Language:
+    """The texts of a Lark grammar as a regular language, divided into terminals in any way, as with `Lexer.ANYWHERE`.
+
+    Raises:
+        GrammarError: as `read_lark`; or the grammar is not regular: a rule contains itself in its middle, or it is too large.
+    """
+    budget = budget or Budget()
+    cfg = read_lark(source, budget=budget)
+    found = regular_languages(cfg, budget, max_size=_MAX_SYMBOLS).get(cfg.start)
+    if found is None:
+        raise GrammarError(
+            "Lark grammar: it is not regular: a rule contains itself other than at its beginning or end, or it has more than "
+            f"{_MAX_SYMBOLS} symbols once its rules are written out"
+        )
+    return found
 
 
 def _recursive_at_the_end(name: str, alternatives: list[tuple[LarkSymbol, ...]]) -> list[tuple[LarkSymbol, ...]]:

@@ -181,7 +181,7 @@ class _Walk:
             raise _InvalidError(f"does not match the format {name!r}", path)
 
     def _finds(self, pattern: str, text: str, dialect: str = "ecma") -> bool:
-        return _search(pattern, dialect).accepts(text, self._budget)
+        return pattern_language(pattern, dialect).accepts(text, self._budget)
 
     def _is_of_format(self, name: str, value: str) -> bool:
         if name in LOOSE_FORMATS:
@@ -313,5 +313,14 @@ def _check_number(asked: dict[str, Any], value: Any, has_flags: bool, path: _Pat
 
 
 @functools.lru_cache(maxsize=512)
-def _search(pattern: str, dialect: str) -> Language:
+def pattern_language(pattern: str, dialect: str) -> Language:
+    """The texts that a `pattern` of a dialect of `x-pattern-dialect` allows.
+
+    Raises:
+        GrammarError: the pattern is malformed or not supported.
+    """
+    if dialect == "lark":
+        from rtlang_grammars.context_free.lark_reader import lark_language
+
+        return lark_language(pattern)
     return compile_regex(pattern, dialect=RegexDialect(dialect), mode="search", budget=Budget())

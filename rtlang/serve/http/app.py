@@ -15,6 +15,7 @@ from rtlang.serve.http.errors import FaultMiddleware, HttpError, http_exception_
 from rtlang.serve.http.openapi import description_route
 from rtlang.serve.http.request_middleware import RequestMiddleware
 from rtlang.serve.http.routes import cache as routes_cache
+from rtlang.serve.http.routes import conversations as routes_conversations
 from rtlang.serve.http.routes import live_view as routes_page
 from rtlang.serve.http.routes import openai as routes_openai
 from rtlang.serve.http.routes import operations as routes_operations
@@ -29,6 +30,7 @@ GROUPS: tuple[Callable[[StreamService], list[Route]], ...] = (
     routes_operations.routes,
     routes_openai.routes,
     routes_responses.routes,
+    routes_conversations.routes,
     routes_tokens.routes,
     routes_cache.routes,
     routes_native.routes,

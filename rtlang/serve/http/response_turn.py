@@ -13,24 +13,34 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from rtlang.contract.accounts.request_account import WorkKind
-from rtlang.contract.errors import ParameterError
+from rtlang.contract.errors import ContextLengthError, ParameterError
 from rtlang.contract.events import Event
+from rtlang.contract.graph.nodes import TokenIds
+from rtlang.contract.request_graph import Text
 from rtlang.contract.runs.principal import Principal
+from rtlang.contract.service.text_service import text_service_of
 from rtlang.serve.http.asked_events import asked_events
 from rtlang.serve.http.errors import HttpError, described_error
 from rtlang.serve.http.text_models import TokenTexts, read_served_chat, served_model, texts_of_reply
 from rtlang.serve.json_parts import json_text
 from rtlang.serve.openai.chat import ChatRequest
-from rtlang.serve.openai.fields import read_bool
+from rtlang.serve.openai.fields import FieldTable, check_inner, read_bool
 from rtlang.serve.openai.shapes import Asked
-from rtlang.serve.responses.input_items import Message, chat_body
+from rtlang.serve.responses.conversations import Conversation
+from rtlang.serve.responses.input_items import THOUGHT, Item, read_items
 from rtlang.serve.responses.output_events import Chunk, ResponsesWriter
+from rtlang.serve.responses.request_body import FIELDS, ReadBody, read_body, renamed
 from rtlang.serve.responses.store import StoredResponse
 from rtlang.serve.service import StreamService
 from rtlang.work.prices import READ_S_PER_BYTE
 
 _T = TypeVar("_T")
+Lookup = Callable[[str], StoredResponse | None]
+"""Finds an earlier response by its id."""
 _RESPONSE_BYTES = 2000  # of a response without the texts of the request and the output
+_UNLIMITED = 1 << 40  # tokens of a prompt
+_RESERVED = 8
+"""With `truncation: auto`, an eighth of the context is kept for the output if the request gives no `max_output_tokens`."""
 
 
 class WorkRunner(Protocol):
@@ -42,20 +52,48 @@ class WorkRunner(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class TurnInput:
+    """A request that was read.
+
+    Attributes:
+        read: the request as a chat.
+        body: the fields of the request.
+        items: the items of the conversation and of the input.
+        num_before: the number of items of the conversation before the input.
+        num_bytes: their size with that of the request, as JSON text; 0 if nothing keeps them.
+    """
+
+    read: ChatRequest
+    body: ReadBody
+    items: tuple[Item, ...]
+    num_before: int
+    num_bytes: int
+
+    @property
+    def num_tokens(self) -> int | None:
+        """The tokens of the prompt; None if the server cannot count them."""
+        return _num_tokens(self.read)
+
+
+@dataclass(frozen=True, slots=True)
 class ResponseTurn:
     """A response that is ready to run.
 
     Attributes:
-        asked: its graph; run by `events`, or by a door that sends the response in another way.
+        asked: its graph; run by `chunks`, or by a door that sends the response in another way.
         writer: turns the events of the graph into the response, or into the events of its stream.
         tokens: the texts of tokens; `tokens.load(events)` comes before the writer gets these events.
         is_stored: whether the request asked to store the response.
+        is_background: whether the response runs without its client.
+        given: what was read.
     """
 
     asked: Asked
     writer: ResponsesWriter
     tokens: TokenTexts
     is_stored: bool
+    is_background: bool
+    given: TurnInput
 
     async def chunks(self, service: StreamService, principal: Principal) -> AsyncGenerator[list[Chunk], None]:
         """The events of the response in groups, the last of which is `response.completed` or `response.incomplete`.
@@ -79,8 +117,37 @@ class ResponseTurn:
         """The last event of a response that fails."""
         return self.writer.failure(described_error(error)[1])
 
+    def record(self, response: dict[str, Any]) -> StoredResponse:
+        """A response of this turn with its conversation, as it is stored."""
+        return _record(self.given, response)
+
     def _chunks(self, events: Sequence[Event]) -> list[Chunk]:
         return [chunk for event in events for chunk in self.writer.chunks(event)]
+
+
+async def read_turn(
+    service: StreamService,
+    body: Mapping[str, Any],
+    principal: Principal,
+    run: WorkRunner,
+    num_body_bytes: int,
+    *,
+    fields: FieldTable = FIELDS,
+    lookup: Lookup | None = None,
+    is_kept: bool = False,
+    more_input: Sequence[Item] = (),
+) -> TurnInput:
+    """Read the body of a request; arguments and errors as for `open_turn`.
+
+    Args:
+        fields: the fields of the route.
+        is_kept: whether the items are kept, so that their size counts.
+        more_input: items after those of the body.
+    """
+    before, num_bytes = _items_before(service, body, principal, lookup)
+    price = (num_body_bytes + num_bytes) * READ_S_PER_BYTE
+    read = partial(_read, service, body, before, principal, fields, more_input, is_kept=is_kept)
+    return await run(price, read, kind=WorkKind.READ, may_wait=True)
 
 
 async def open_turn(
@@ -90,8 +157,9 @@ async def open_turn(
     run: WorkRunner,
     num_body_bytes: int,
     *,
-    lookup: Callable[[str], StoredResponse | None] | None = None,
+    lookup: Lookup | None = None,
     on_done: Callable[[StoredResponse], None] | None = None,
+    more_input: Sequence[Item] = (),
 ) -> ResponseTurn:
     """Read the body of a request.
 
@@ -100,34 +168,39 @@ async def open_turn(
         num_body_bytes: length of the body as it arrived, for the price of this work.
         lookup: finds an earlier response before the store of the server is asked, such as the last one of a connection.
         on_done: called with every response that ended, whether or not it is stored.
+        more_input: items after those of the body.
     Raises:
         ParameterError: a field is not supported, missing or invalid; names it.
-        HttpError: the earlier response or the model is unknown.
+        HttpError: the earlier response, the conversation or the model is unknown.
     """
-    store, given = service.responses.store, _present(body)
-    is_stored, previous = read_bool(given, "store", True), given.get("previous_response_id")
-    stored = None if previous is None else _earlier(service, principal, previous, lookup)
-    earlier = () if stored is None else stored.messages
-    price = (num_body_bytes + (0 if stored is None else stored.num_bytes)) * READ_S_PER_BYTE
+    state, given = service.responses, _present(body)
+    is_stored, is_background = read_bool(given, "store", True), read_bool(given, "background")
+    if is_background and not is_stored:
+        raise ParameterError("background", True, "allowed only with store = true")
+    conversation = _conversation_id(given)
     is_kept = is_stored or on_done is not None
-    read, messages, size = await run(
-        price, partial(_read, service, given, earlier, principal, is_kept), kind=WorkKind.READ, may_wait=True
+    turn = await read_turn(
+        service, given, principal, run, num_body_bytes, lookup=lookup, is_kept=is_kept, more_input=more_input
     )
-    tokens = texts_of_reply(service, read, "top_logprobs", principal)
+    tokens = texts_of_reply(service, turn.read, "top_logprobs", principal)
 
-    def keep(response: dict[str, Any], message: dict[str, Any]) -> None:
+    def keep(response: dict[str, Any]) -> None:
+        if conversation is not None:
+            new = turn.items[turn.num_before :]
+            state.conversations.append(principal.name, conversation, (*new, *response["output"]))
         if not is_kept:
             return
-        num_bytes = size + _RESPONSE_BYTES + 2 * len(json_text(message))
-        whole = StoredResponse(response, (*messages, _as_history(message)), num_bytes)
+        whole = _record(turn, response)
         if is_stored:
-            store.put(principal.name, whole)
+            state.store.put(principal.name, whole)
         if on_done is not None:
             on_done(whole)
 
-    heading = _heading(given, served_model(service, read.asked.model), is_stored)
-    writer = ResponsesWriter(read, heading, tokens.bytes_of, new_id, keep)
-    return ResponseTurn(replace(read.asked, prompt_field="input"), writer, tokens, is_stored)
+    heading = _heading(given, served_model(service, turn.read.asked.model), is_stored)
+    seal = partial(state.sealer.seal, principal.name, THOUGHT) if turn.body.seals_thoughts else None
+    writer = ResponsesWriter(turn.read, heading, tokens.bytes_of, new_id, keep, turn.body.tools, seal)
+    asked = replace(turn.read.asked, prompt_field="input")
+    return ResponseTurn(asked, writer, tokens, is_stored, is_background, turn)
 
 
 def stored_response(
@@ -142,16 +215,64 @@ def stored_response(
     return _earlier(service, principal, response_id, None, status)
 
 
+def stored_conversation(
+    service: StreamService, principal: Principal, conversation_id: str, status: int = 404
+) -> Conversation:
+    """A conversation of a principal.
+
+    Raises:
+        HttpError: it is unknown, or was dropped; `status` is that of the error.
+    """
+    found = service.responses.conversations.get(principal.name, conversation_id)
+    if found is None:
+        message = f"there is no conversation {conversation_id[:80]!r}: it is unknown, was deleted, or was dropped"
+        raise HttpError(status, message, code="conversation_not_found", param="conversation")
+    return found
+
+
 def new_id(prefix: str) -> str:
     """A random id with a prefix."""
     return f"{prefix}_{secrets.token_hex(16)}"
+
+
+def _record(turn: TurnInput, response: dict[str, Any]) -> StoredResponse:
+    output = response["output"]
+    num_bytes = turn.num_bytes + _RESPONSE_BYTES + 2 * len(json_text(output))
+    return StoredResponse(response, (*turn.items, *output), len(turn.items), num_bytes)
+
+
+def _conversation_id(given: Mapping[str, Any]) -> str | None:
+    value = given.get("conversation")
+    if value is None:
+        return None
+    if isinstance(value, Mapping):
+        value = check_inner("conversation", value, ("id",)).get("id")
+    if not isinstance(value, str):
+        raise ParameterError("conversation", given["conversation"], "expected an id, or an object with an id")
+    if given.get("previous_response_id") is not None:
+        raise ParameterError("conversation", value, "not together with previous_response_id")
+    return value
+
+
+def _items_before(
+    service: StreamService, given: Mapping[str, Any], principal: Principal, lookup: Lookup | None
+) -> tuple[Sequence[Item], int]:
+    """The items of the conversation so far, and their size in bytes."""
+    conversation, previous = _conversation_id(given), given.get("previous_response_id")
+    if conversation is not None:
+        found = stored_conversation(service, principal, conversation)
+        return found.items, found.num_bytes
+    if previous is None:
+        return (), 0
+    stored = _earlier(service, principal, previous, lookup)
+    return stored.items, stored.num_bytes
 
 
 def _earlier(
     service: StreamService,
     principal: Principal,
     response_id: Any,
-    lookup: Callable[[str], StoredResponse | None] | None,
+    lookup: Lookup | None,
     status: int = 400,
 ) -> StoredResponse:
     if not isinstance(response_id, str):
@@ -165,28 +286,109 @@ def _earlier(
 
 
 def _read(
-    service: StreamService, body: dict[str, Any], earlier: Sequence[Message], principal: Principal, is_kept: bool
-) -> tuple[ChatRequest, list[Message], int]:
-    """The request, its messages, and the bytes of what is stored of it. Called on a thread, as histories may be long."""
-    chat, messages = chat_body(body, earlier)
+    service: StreamService,
+    body: Mapping[str, Any],
+    before: Sequence[Item],
+    principal: Principal,
+    fields: FieldTable,
+    more_input: Sequence[Item],
+    *,
+    is_kept: bool,
+) -> TurnInput:
+    """Called on a thread, as histories may be long."""
+    new = [*read_items(body.get("input") or [], new_id, _Finder(service, principal, before)), *more_input]
+    opened = partial(service.responses.sealer.open, principal.name)
+    given = read_body(body, before, new, opened, fields)
+    read = _fitting(service, given, principal)
+    items = (*before, *new)
+    rest = {name: value for name, value in body.items() if name != "input"}
+    return TurnInput(read, given, items, len(before), len(json_text([rest, items])) if is_kept else 0)
+
+
+class _Finder:
+    """Finds stored items by their ids."""
+
+    def __init__(self, service: StreamService, principal: Principal, before: Sequence[Item]) -> None:
+        self._service, self._principal, self._before = service, principal, before
+        self._found: dict[str, Item] | None = None
+
+    def __call__(self, item_id: str) -> Item | None:
+        if self._found is None:
+            stored = self._service.responses.store.of(self._principal.name)
+            self._found = {item["id"]: item for response in stored for item in response.items}
+            self._found |= {item["id"]: item for item in self._before}
+        return self._found.get(item_id)
+
+
+def _fitting(service: StreamService, given: ReadBody, principal: Principal) -> ChatRequest:
+    """The chat request; with `truncation: auto`, without the oldest messages that do not fit."""
+
+    def attempt(first: int) -> ChatRequest:
+        messages = given.chat["messages"]
+        kept = [*messages[: given.num_pinned], *messages[first:]] if first else messages
+        return read_served_chat(service, given.chat | {"messages": kept}, principal)
+
+    def fits(first: int) -> bool:
+        try:
+            count = _num_tokens(attempt(first))
+        except (ContextLengthError, ParameterError):
+            return False
+        return count is None or count <= limit
+
+    limit = _prompt_limit(service, given.chat, principal) if given.truncates else _UNLIMITED
     try:
-        read = read_served_chat(service, chat, principal)
+        read = attempt(0)
+        count = _num_tokens(read)
+        if count is None or count <= limit:
+            return read
     except ParameterError as error:
-        raise _renamed(error) from None
-    return read, messages, len(json_text([body, messages])) if is_kept else 0
+        raise renamed(error, given) from None
+    except ContextLengthError:
+        if not given.truncates:
+            raise
+    messages = given.chat["messages"]
+    cuts = _cuts(messages, given.num_pinned)
+    # Some templates refuse a conversation that begins with an answer; it may begin with the user's messages then.
+    for places in (cuts, [at for at in cuts if messages[at]["role"] == "user"]):
+        found = _first_place(places, fits)
+        if found is not None:
+            return attempt(found)
+    return attempt(0)  # even the last message does not fit: the error says so, or the engine does
+
+
+def _first_place(places: Sequence[int], fits: Callable[[int], bool]) -> int | None:
+    """The first of some places that fits, if all after it fit as well."""
+    low, high = 0, len(places)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(places[middle]) else (middle + 1, high)
+    return places[low] if low < len(places) and fits(places[low]) else None
+
+
+def _prompt_limit(service: StreamService, chat: Mapping[str, Any], principal: Principal) -> int:
+    """The tokens that a prompt may have with `truncation: auto`, so that there is room for the output."""
+    texts = text_service_of(service.target, principal)
+    longest = (None if texts is None else texts.info.max_model_len) or _UNLIMITED
+    asked = chat.get("max_completion_tokens")
+    reserved = asked if isinstance(asked, int) and not isinstance(asked, bool) else longest // _RESERVED
+    return max(1, longest - max(1, min(reserved, longest // 2)))
+
+
+def _cuts(messages: Sequence[Mapping[str, Any]], num_pinned: int) -> list[int]:
+    """The messages with which a conversation may begin: no results of calls without the calls."""
+    places = range(num_pinned + 1, len(messages))
+    return [at for at in places if messages[at]["role"] != "tool"]
+
+
+def _num_tokens(read: ChatRequest) -> int | None:
+    prompt = read.asked.graph.nodes[0]
+    if not isinstance(prompt, Text) or not all(isinstance(part, TokenIds) for part in prompt.parts):
+        return None
+    return sum(len(part.ids) for part in prompt.parts if isinstance(part, TokenIds))
 
 
 def _present(body: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value is not None}
-
-
-def _as_history(message: Mapping[str, Any]) -> Message:
-    """The assistant's message as a later request sends it."""
-    return {
-        name: message[name]
-        for name in ("role", "content", "reasoning_content", "tool_calls")
-        if message.get(name) is not None
-    }
 
 
 def _reasoning(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,51 +396,27 @@ def _reasoning(given: Mapping[str, Any]) -> dict[str, Any]:
     return {"effort": found.get("effort", given.get("reasoning_effort")), "summary": found.get("summary")}
 
 
-_CHAT_NAMES = {
-    "max_completion_tokens": "max_output_tokens",
-    "response_format.json_schema": "text.format",
-    "response_format": "text.format",
-    "verbosity": "text.verbosity",
-    "messages": "input",
-}
-
-
-def _flat_tool(field: str) -> list[tuple[str, str]]:
-    """The name of a function in the field of a tool, and its name here, where a tool has no `function`."""
-    tool, _, rest = field.partition(".function.")
-    return [(f"{tool}.function.{rest}", f"{tool}.{rest}")] if rest and tool.startswith("tools[") else []
-
-
-def _renamed(error: ParameterError) -> ParameterError:
-    """An error of the chat request with the name that the field has in this route."""
-    for name, here in (*_CHAT_NAMES.items(), *_flat_tool(error.field)):
-        if error.field == name or error.field.startswith((f"{name}.", f"{name}[")):
-            error.message = error.message.replace(name, here, 1)
-            error.field = here + error.field.removeprefix(name)
-            break
-    return error
-
-
-def _heading(body: Mapping[str, Any], model: str, is_stored: bool) -> dict[str, Any]:
+def _heading(given: Mapping[str, Any], model: str, is_stored: bool) -> dict[str, Any]:
     """The fields of a response that repeat the request, with their defaults."""
-    given = _present(body)
-    text = given.get("text", {})
+    text, conversation, tier = given.get("text", {}), _conversation_id(given), given.get("service_tier", "auto")
     return {
         "id": new_id("resp"),
         "object": "response",
         "created_at": int(time.time()),
         "model": model,
-        "background": False,
+        "background": given.get("background", False),
+        "conversation": None if conversation is None else {"id": conversation},
         "instructions": given.get("instructions"),
         "max_output_tokens": given.get("max_output_tokens"),
-        "max_tool_calls": None,
+        "max_tool_calls": given.get("max_tool_calls"),
         "metadata": given.get("metadata", {}),
         "parallel_tool_calls": given.get("parallel_tool_calls", True),
         "previous_response_id": given.get("previous_response_id"),
         "prompt_cache_key": given.get("prompt_cache_key"),
+        "prompt_cache_retention": given.get("prompt_cache_retention"),
         "reasoning": _reasoning(given),
         "safety_identifier": given.get("safety_identifier"),
-        "service_tier": "default",
+        "service_tier": "default" if tier == "auto" else tier,
         "store": is_stored,
         "temperature": given.get("temperature", 1.0),
         "text": {"format": {"type": "text"}, "verbosity": "medium"} | text,
@@ -246,6 +424,6 @@ def _heading(body: Mapping[str, Any], model: str, is_stored: bool) -> dict[str, 
         "tools": given.get("tools", []),
         "top_logprobs": given.get("top_logprobs", 0),
         "top_p": given.get("top_p", 1.0),
-        "truncation": "disabled",
+        "truncation": given.get("truncation", "disabled"),
         "user": given.get("user"),
     }

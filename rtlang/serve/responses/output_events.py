@@ -6,6 +6,7 @@ opened, grows, and is closed before the next one; events are numbered.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,21 +18,38 @@ from rtlang.serve.openai.logprobs import TokenBytes, chat_logprobs
 from rtlang.serve.openai.sections import SectionedTokens, num_thought_tokens
 from rtlang.serve.openai.shapes import UsageCount
 from rtlang.serve.openai.tools import ReplyReader
+from rtlang.serve.responses.client_tools import ClientTool, ClientTools, ToolKind, call_item
+from rtlang.serve.responses.custom_input import CustomInput
+from rtlang.serve.responses.input_items import item_id
 
 Chunk = dict[str, Any]
+Seal = Callable[[str], str]
+"""Makes an opaque text of a thought."""
+
+
+_PLAIN_KINDS = ("message", "reasoning", "function_call", "custom_tool_call")
+"""The kinds of items that are streamed as they grow; others are sent when they are complete."""
 
 
 @dataclass(slots=True)
 class _Item:
-    """An item of the output that grows."""
+    """An item of the output that grows.
+
+    Attributes:
+        call: id and name of the call, as the model wrote the name.
+        tool: the tool that is called; None if the model called an unknown name.
+        custom: reads the input of a custom tool from the arguments.
+    """
 
     kind: str
     item_id: str
     text: str = ""
     call: Mapping[str, Any] = field(default_factory=dict)
+    tool: ClientTool | None = None
+    custom: CustomInput | None = None
     logprobs: list[Any] = field(default_factory=list)
 
-    def map(self, status: str) -> dict[str, Any]:
+    def map(self, status: str, seal: Seal | None = None) -> dict[str, Any]:
         """The item as a part of a response."""
         found: dict[str, Any] = {"id": self.item_id, "type": self.kind, "status": status}
         match self.kind:
@@ -39,8 +57,13 @@ class _Item:
                 found |= {"role": "assistant", "content": [_text_part(self.text, self.logprobs)]}
             case "reasoning":
                 found |= {"summary": [], "content": [{"type": "reasoning_text", "text": self.text}]}
+                if seal is not None:
+                    found["encrypted_content"] = seal(self.text)
             case _:
-                found |= {"call_id": self.call["id"], "name": self.call["name"], "arguments": self.text}
+                text = self.text if self.custom is None else self.custom.text
+                found |= call_item(self.tool, self.call["name"], self.call["id"], text)
+        if self.kind == "apply_patch_call" and status == "incomplete":
+            found["status"] = "in_progress"  # the kind knows no other word for a call that was cut
         return found
 
 
@@ -55,7 +78,9 @@ class ResponsesWriter:
         request: the chat request that the body became.
         heading: the fields of the response that follow from the request: id, created_at, model and the options.
         new_id: makes an id with a prefix.
-        on_done: called with the response and the assistant's message once it is complete.
+        on_done: called with the response once it is complete.
+        tools: the tools that the client carries out.
+        seal: makes the opaque texts of thoughts; None if the request does not ask for them.
     """
 
     def __init__(
@@ -64,10 +89,12 @@ class ResponsesWriter:
         heading: Mapping[str, Any],
         token_bytes: TokenBytes,
         new_id: Callable[[str], str],
-        on_done: Callable[[dict[str, Any], dict[str, Any]], None],
+        on_done: Callable[[dict[str, Any]], None],
+        tools: ClientTools | None = None,
+        seal: Seal | None = None,
     ) -> None:
         self._request, self._heading, self._token_bytes, self._new_id = request, dict(heading), token_bytes, new_id
-        self._on_done = on_done
+        self._on_done, self._tools, self._seal = on_done, tools or ClientTools(), seal
         self._reader = ReplyReader(request.plan, lambda: new_id("call"))
         self._items: list[_Item] = []
         self._output: list[dict[str, Any]] = []  # closed items
@@ -84,12 +111,28 @@ class ResponsesWriter:
                 return whole
         raise AssertionError("the graph has no generation")
 
-    def chunks(self, event: Event) -> Iterator[Chunk]:
-        """The events of a stream for one event of the graph."""
-        if self._num_chunks == 0 and isinstance(event, (TextDelta, NodeFinished)):
-            begun = self._object("in_progress", [], None)
+    def begin(self) -> Iterator[Chunk]:
+        """The events before the first output; none if they were sent."""
+        if self._num_chunks == 0:
+            begun = self.snapshot("in_progress")
             yield self._chunk("response.created", response=begun)
             yield self._chunk("response.in_progress", response=begun)
+
+    def queue(self) -> Iterator[Chunk]:
+        """The events of a response that waits before it runs; `begin` is not needed then."""
+        queued = self.snapshot("queued")
+        yield self._chunk("response.created", response=queued)
+        yield self._chunk("response.queued", response=queued)
+        yield self._chunk("response.in_progress", response=self.snapshot("in_progress"))
+
+    def snapshot(self, status: str) -> dict[str, Any]:
+        """The response so far, with a status. Items that grow still are left out."""
+        return self._object(status, self._output, None)
+
+    def chunks(self, event: Event) -> Iterator[Chunk]:
+        """The events of a stream for one event of the graph."""
+        if isinstance(event, (TextDelta, NodeFinished)):
+            yield from self.begin()
         if isinstance(event, TextDelta):
             self._num_chars += len(event.text)
             yield from self._add(self._reader.push(event.text), getattr(event, "logprobs", None))
@@ -106,9 +149,8 @@ class ResponsesWriter:
 
     def failure(self, error: Mapping[str, Any]) -> Chunk:
         """The last event of a stream that fails. `error`: the body of an error response."""
-        inner = error["error"]
-        failed = self._object("failed", self._output, None)
-        failed["error"] = {"code": inner.get("code") or "server_error", "message": inner["message"]}
+        failed = self.snapshot("failed")
+        failed["error"] = _stream_error(error["error"])
         return self._chunk("response.failed", response=failed)
 
     def _finish(self, event: NodeFinished) -> Iterator[Chunk]:
@@ -126,7 +168,7 @@ class ResponsesWriter:
         yield from self._close("incomplete" if is_cut else "completed")
         status = "incomplete" if is_cut else "completed"
         whole = self._object(status, self._output, completion)
-        self._on_done(whole, self._reader.message())
+        self._on_done(whole)
         yield self._chunk(f"response.{status}", response=whole)
 
     def _add(
@@ -152,25 +194,52 @@ class ResponsesWriter:
             for call in delta.get("tool_calls", ()):
                 function = call["function"]
                 if "name" in function:
-                    yield from self._open("function_call", {"id": call["id"], "name": function["name"]})
+                    yield from self._open_call({"id": call["id"], "name": function["name"]})
                 if function.get("arguments"):
-                    yield self._grow("response.function_call_arguments.delta", function["arguments"])
+                    yield from self._grow_call(function["arguments"])
         if self._is_open and self._items[-1].kind == "message":
             self._items[-1].logprobs += entries
 
-    def _open(self, kind: str, call: Mapping[str, Any] | None = None) -> Iterator[Chunk]:
-        """Open an item unless one of this kind is open; each call is an item of its own."""
-        if self._is_open and self._items[-1].kind == kind and call is None:
+    def _open(self, kind: str) -> Iterator[Chunk]:
+        """Open an item unless one of this kind is open."""
+        if self._is_open and self._items[-1].kind == kind:
             return
         yield from self._close("completed")
-        item = _Item(kind, self._new_id({"message": "msg", "reasoning": "rs"}.get(kind, "fc")), call=call or {})
-        self._items.append(item)
-        begun = item.map("in_progress")
-        if kind != "function_call":
-            begun["content"] = []
-        yield self._chunk("response.output_item.added", output_index=self._index, item=begun)
+        self._items.append(_Item(kind, item_id(kind, self._new_id)))
+        yield self._added()
         if kind == "message":
             yield self._of_item("response.content_part.added", content_index=0, part=_text_part("", []))
+
+    def _open_call(self, call: Mapping[str, Any]) -> Iterator[Chunk]:
+        """Open the item of a call; each call is an item of its own."""
+        yield from self._close("completed")
+        tool = self._tools.called(call["name"])
+        kind = call_item(tool, call["name"], call["id"], "")["type"]
+        custom = CustomInput() if tool is not None and tool.kind is ToolKind.CUSTOM else None
+        self._items.append(_Item(kind, item_id(kind, self._new_id), call=call, tool=tool, custom=custom))
+        if kind in _PLAIN_KINDS:
+            yield self._added()
+
+    def _added(self) -> Chunk:
+        item = self._items[-1]
+        begun = item.map("in_progress")
+        if "content" in begun:
+            begun["content"] = []
+        return self._chunk("response.output_item.added", output_index=self._index, item=begun)
+
+    def _grow_call(self, piece: str) -> Iterator[Chunk]:
+        item = self._items[-1]
+        if item.custom is not None:
+            item.text += piece
+            yield from self._grow_input(item.custom.push(piece))
+        elif item.kind == "function_call":
+            yield self._grow("response.function_call_arguments.delta", piece)
+        else:
+            item.text += piece
+
+    def _grow_input(self, text: str) -> Iterator[Chunk]:
+        if text:
+            yield self._of_item("response.custom_tool_call_input.delta", delta=text)
 
     def _close(self, status: str) -> Iterator[Chunk]:
         """Close the open item, if there is one."""
@@ -185,10 +254,16 @@ class ResponsesWriter:
                 yield self._of_item("response.content_part.done", content_index=0, part=part)
             case "reasoning":
                 yield self._of_item("response.reasoning_text.done", content_index=0, text=item.text)
-            case _:
-                done = {"arguments": item.text, "name": item.call["name"]}
+            case "function_call":
+                done = {"arguments": item.text, "name": item.map(status)["name"]}
                 yield self._of_item("response.function_call_arguments.done", **done)
-        whole = item.map(status)
+            case "custom_tool_call":
+                assert item.custom is not None
+                yield from self._grow_input(item.custom.finish())
+                yield self._of_item("response.custom_tool_call_input.done", input=item.custom.text)
+            case _:
+                yield self._added()
+        whole = item.map(status, self._seal)
         yield self._chunk("response.output_item.done", output_index=self._index, item=whole)
         self._output.append(whole)
 
@@ -230,9 +305,24 @@ class ResponsesWriter:
             }
         reason = {"reason": "max_output_tokens"} if status == "incomplete" else None
         return self._heading | {
+            "completed_at": int(time.time()) if status == "completed" else None,
             "status": status,
             "error": None,
             "incomplete_details": reason,
             "output": list(output),
             "usage": usage,
         }
+
+
+def _stream_error(inner: Mapping[str, Any]) -> dict[str, Any]:
+    """The error of a response that failed, with one of the codes that clients know."""
+    match inner.get("type"):
+        case "rate_limit_error":
+            code = "rate_limit_exceeded"
+        case "invalid_request_error" if inner.get("code") != "context_length_exceeded":
+            code = "invalid_prompt"
+        case "invalid_request_error":
+            code = "context_length_exceeded"  # not in the list of the API, but clients look for it
+        case _:
+            code = "server_error"
+    return {"code": code, "message": inner["message"]}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rtlang.serve.responses.conversations import ConversationStore
+from rtlang.serve.responses.sealing import Sealer
 from rtlang.serve.responses.store import ResponseStore
 
 
@@ -10,7 +12,11 @@ class ResponseState:
 
     Attributes:
         store: the responses that later requests may continue.
+        conversations: the conversations that responses belong to.
+        sealer: makes the opaque texts of thoughts and compactions.
     """
 
     def __init__(self) -> None:
         self.store = ResponseStore()
+        self.conversations = ConversationStore()
+        self.sealer = Sealer()

@@ -1,6 +1,6 @@
-"""Responses that later requests may continue, in bounded memory.
+"""Responses and conversations that later requests continue, in bounded memory.
 
-Each principal has a share of its own: storing many responses drops the oldest ones of the same principal first, then the oldest of all.
+Each principal has a share of its own: storing much drops the oldest entries of the same principal first, then the oldest of all.
 """
 
 from __future__ import annotations
@@ -8,54 +8,77 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 MAX_BYTES = 64 << 20
 _SHARE = 4  # one principal may use at most a quarter
 
 
+class Stored(Protocol):
+    """An entry of a store."""
+
+    @property
+    def key(self) -> str:
+        """The id by which it is found."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Its size as JSON text, approximately."""
+
+
+_Entry = TypeVar("_Entry", bound=Stored)
+
+
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """A response, and the messages of its conversation up to and with its output, without instructions.
+    """A response, and the items of its conversation up to and with its output, without instructions.
 
     Attributes:
-        num_bytes: size of both as JSON text, approximately.
+        items: the items before it, those of its input, and its output.
+        num_input: the number of items before the output.
+        num_bytes: size of all as JSON text, approximately.
     """
 
     response: dict[str, Any]
-    messages: tuple[dict[str, Any], ...]
+    items: tuple[dict[str, Any], ...]
+    num_input: int
     num_bytes: int
 
+    @property
+    def key(self) -> str:
+        """See `Stored`."""
+        return str(self.response["id"])
 
-class ResponseStore:
-    """The stored responses of a server. Thread-safe.
+
+class EntryStore(Generic[_Entry]):
+    """The stored entries of a server. Thread-safe.
 
     Args:
-        max_bytes: bound of the sizes of all stored responses together.
+        max_bytes: bound of the sizes of all entries together.
     """
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
-        self._lock = threading.Lock()
-        self._found: OrderedDict[tuple[str, str], tuple[StoredResponse, int]] = OrderedDict()
+        self._lock = threading.RLock()
+        self._found: OrderedDict[tuple[str, str], _Entry] = OrderedDict()
         self._num_bytes = 0
         self._bytes_of: dict[str, int] = {}
 
     @property
     def num_bytes(self) -> int:
-        """Size of all stored responses, as JSON text."""
+        """Size of all entries, as JSON text."""
         return self._num_bytes
 
-    def put(self, owner: str, stored: StoredResponse) -> bool:
-        """Store a response of a principal; False if it is larger than the principal's share."""
-        size, share = stored.num_bytes, self._max_bytes // _SHARE
+    def put(self, owner: str, entry: _Entry) -> bool:
+        """Store an entry of a principal, in place of one with its key; False if it is larger than the principal's share."""
+        size, share = entry.num_bytes, self._max_bytes // _SHARE
         if size > share:
             return False
-        key = (owner, stored.response["id"])
+        key = (owner, entry.key)
         with self._lock:
             if key in self._found:
                 self._drop(key)
-            self._found[key] = (stored, size)
+            self._found[key] = entry
             self._count(owner, size)
             while self._bytes_of[owner] > share:
                 self._drop(next(each for each in self._found if each[0] == owner))
@@ -63,25 +86,32 @@ class ResponseStore:
                 self._drop(next(iter(self._found)))
         return True
 
-    def get(self, owner: str, response_id: str) -> StoredResponse | None:
-        """The response of a principal; None if it is unknown, was dropped, or belongs to another principal."""
-        found = self._found.get((owner, response_id))
-        return None if found is None else found[0]
+    def get(self, owner: str, key: str) -> _Entry | None:
+        """The entry of a principal; None if it is unknown, was dropped, or belongs to another principal."""
+        return self._found.get((owner, key))
 
-    def remove(self, owner: str, response_id: str) -> bool:
-        """Forget a response; whether it was known."""
+    def of(self, owner: str) -> list[_Entry]:
+        """All entries of a principal, the oldest first."""
         with self._lock:
-            if (owner, response_id) not in self._found:
+            return [entry for key, entry in self._found.items() if key[0] == owner]
+
+    def remove(self, owner: str, key: str) -> bool:
+        """Forget an entry; whether it was known."""
+        with self._lock:
+            if (owner, key) not in self._found:
                 return False
-            self._drop((owner, response_id))
+            self._drop((owner, key))
         return True
 
     def _drop(self, key: tuple[str, str]) -> None:
-        _, size = self._found.pop(key)
-        self._count(key[0], -size)
+        self._count(key[0], -self._found.pop(key).num_bytes)
 
     def _count(self, owner: str, size: int) -> None:
         self._num_bytes += size
         self._bytes_of[owner] = self._bytes_of.get(owner, 0) + size
         if not self._bytes_of[owner]:
             del self._bytes_of[owner]
+
+
+class ResponseStore(EntryStore[StoredResponse]):
+    """The stored responses of a server."""

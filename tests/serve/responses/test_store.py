@@ -8,7 +8,7 @@ from rtlang.serve.responses.store import ResponseStore, StoredResponse
 
 
 def stored(name: str, size: int = 10) -> StoredResponse:
-    return StoredResponse({"id": name}, ({"role": "user", "content": "a"},), size + 100)
+    return StoredResponse({"id": name}, ({"role": "user", "content": "a"},), 1, size + 100)
 
 
 def test_a_response_is_found_by_its_owner_until_it_is_removed() -> None:

@@ -45,7 +45,7 @@ class FacetMark(NamedTuple):
     reason: str
 
 
-PATTERN_KINDS = {"ecma": "pattern", "python": "python pattern", "rust": "rust pattern"}
+PATTERN_KINDS = {"ecma": "pattern", "python": "python pattern", "rust": "rust pattern", "lark": "lark grammar"}
 """The kinds of patterns by their dialect."""
 
 
@@ -53,7 +53,8 @@ class TextDemand(NamedTuple):
     """An assertion on a string: a pattern or a format, or the negation of one.
 
     Attributes:
-        kind: one of PATTERN_KINDS (searched for in the string), `format` (of the whole string) or `loose format` (a superset of it).
+        kind: one of PATTERN_KINDS (searched for in the string, except a Lark grammar), `format` (of the whole string) or `loose format`
+            (a superset of it).
         source: the pattern, or the name of the format.
         positive: False for the negation.
         pointer: location of the schema that holds the keyword.

@@ -16,7 +16,8 @@ from rtlang_grammars.spec.limits import Budget
 MAX_REGIONS = 64  # disjoint regions into which the patterns of one object may divide the names
 MAX_ENUMERATED_NAMES = 64  # names of a language up to which they are enumerated and treated one by one
 
-_DIALECTS = {kind: RegexDialect(dialect) for dialect, kind in PATTERN_KINDS.items()}
+_LARK = PATTERN_KINDS["lark"]
+_DIALECTS = {kind: RegexDialect(dialect) for dialect, kind in PATTERN_KINDS.items() if kind != _LARK}
 
 
 class StringSet:
@@ -40,7 +41,7 @@ class StringSet:
 
         Args:
             kind: as in `TextDemand`.
-            source: the pattern (searched for in the text), or the name of a known format.
+            source: the pattern (searched for in the text), a Lark grammar, or the name of a known format.
             pointer: location of the schema, for errors.
         Raises:
             GrammarError: the pattern is malformed or not supported, or the budget is exceeded.
@@ -52,6 +53,13 @@ class StringSet:
                     known = compile_regex(source, dialect=_DIALECTS[kind], mode="search", budget=self._budget)
                 except GrammarError as error:
                     raise GrammarError(f"pattern = {source[:80]!r}: {error.reason}", pointer) from error
+            elif kind == _LARK:
+                from rtlang_grammars.context_free.lark_reader import lark_language
+
+                try:
+                    known = lark_language(source, self._budget)
+                except GrammarError as error:
+                    raise GrammarError(f"pattern: {error}", pointer) from error
             elif kind == "loose format":
                 known = loose_format_language(source)
             else:

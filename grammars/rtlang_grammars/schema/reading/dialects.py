@@ -34,7 +34,7 @@ ANNOTATIONS = _words(
 """Annotations and identifiers: keywords that assert nothing."""
 
 PATTERN_DIALECT = "x-pattern-dialect"
-"""A keyword of ours, in every draft: the dialect of the `pattern` beside it, `ecma`, `python` or `rust`."""
+"""A keyword of ours, in every draft: the dialect of the `pattern` beside it: `ecma`, `python`, `rust`, or `lark` for a whole grammar."""
 
 _DRAFT_04 = _words(
     f"{PATTERN_DIALECT} "

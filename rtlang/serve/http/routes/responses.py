@@ -1,4 +1,4 @@
-"""`/v1/responses`: create, stream, read and delete responses; continue one by `previous_response_id`.
+"""`/v1/responses`: create, stream, read, cancel and delete responses, list their input, count tokens, and compact conversations.
 
 A response is stored in bounded memory unless the request says `store: false`. A later request may continue it for as long as it is kept;
 after that, and after a restart of the server, its id is unknown and the request is refused.
@@ -6,22 +6,35 @@ after that, and after a restart of the server, its id is unknown and the request
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from rtlang.contract.accounts.request_account import WorkKind
+from rtlang.contract.errors import ParameterError
+from rtlang.contract.runs.principal import Principal
 from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.client_work import run_for
-from rtlang.serve.http.response_turn import WorkRunner, open_turn, stored_response
+from rtlang.serve.http.errors import HttpError
+from rtlang.serve.http.response_turn import ResponseTurn, WorkRunner, new_id, open_turn, read_turn, stored_response
+from rtlang.serve.http.routes.background_responses import BackgroundRun, BackgroundRuns
 from rtlang.serve.http.routes.openai import respond
-from rtlang.serve.http.sse import sse_event
+from rtlang.serve.http.sse import SseResponse, sse_event, unless_disconnected
+from rtlang.serve.http.text_models import needed_text_service
 from rtlang.serve.json_parts import json_bytes
+from rtlang.serve.records.request_record import CLIENT_CLOSED
+from rtlang.serve.responses.compacting import MAX_SUMMARY_TOKENS, compacted_items, summary_of, summary_request
+from rtlang.serve.responses.conversations import item_page
+from rtlang.serve.responses.input_items import COMPACTED, Item, item_id
+from rtlang.serve.responses.request_body import COMPACT_FIELDS, COUNT_FIELDS, without_metadata
+from rtlang.serve.responses.store import StoredResponse
 from rtlang.serve.service import StreamService
 from rtlang.work.prices import REPLY_S_PER_CHAR
 
@@ -33,19 +46,27 @@ def routes(service: StreamService) -> list[Route]:
     group = _ResponseRoutes(service)
     return [
         Route("/v1/responses", group.create, methods=["POST"]),
+        Route("/v1/responses/input_tokens", group.count, methods=["POST"]),
+        Route("/v1/responses/compact", group.compact, methods=["POST"]),
         Route("/v1/responses/{id}", group.read, methods=["GET"]),
         Route("/v1/responses/{id}", group.delete, methods=["DELETE"]),
+        Route("/v1/responses/{id}/cancel", group.cancel, methods=["POST"]),
+        Route("/v1/responses/{id}/input_items", group.input_items, methods=["GET"]),
     ]
 
 
 class _ResponseRoutes:
     def __init__(self, service: StreamService) -> None:
         self._service, self._store = service, service.responses.store
+        self._runs = BackgroundRuns(service)
 
     async def create(self, request: Request) -> Response:
         service, principal = self._service, principal_of(request)
         body = await read_map(request, service)
-        turn = await open_turn(service, body, principal, _work_of(request, service), request.state.num_body_bytes)
+        turn = await open_turn(service, body, principal, work_of(request, service), request.state.num_body_bytes)
+        if turn.is_background:
+            run = self._runs.start(turn, principal)
+            return _streamed(run, -1) if turn.asked.is_stream else JSONResponse(run.queued)
 
         def failed(error: BaseException) -> list[bytes]:
             return [sse_event(turn.failure(error), event="response.failed")]
@@ -53,22 +74,125 @@ class _ResponseRoutes:
         return await respond(request, service, turn.asked, turn.writer, turn.tokens, failed)
 
     async def read(self, request: Request) -> Response:
-        found = stored_response(self._service, principal_of(request), request.path_params["id"], 404)
-        write, price = partial(json_bytes, found.response), found.num_bytes * REPLY_S_PER_CHAR
-        data = await run_for(request, self._service, price, write, kind=WorkKind.REPLY)
-        return Response(data, media_type="application/json")
+        principal, response_id = principal_of(request), request.path_params["id"]
+        run, query = self._runs.get(principal, response_id), request.query_params
+        if _flag(query.get("stream", "false"), "stream"):
+            after = query.get("starting_after", "-1")
+            if not after.removeprefix("-").isdecimal() or len(after) > 12 or int(after) < -1:
+                raise ParameterError("starting_after", after, "expected the number of an event")
+            if run is None:
+                stored_response(self._service, principal, response_id, 404)
+                message = "only a response that was created with background = true can be streamed again"
+                raise HttpError(400, message, code="not_streamable", param="stream")
+            return _streamed(run, int(after))
+        if run is not None and run.is_running:
+            return await self._sent(request, run.response, 0)
+        found = stored_response(self._service, principal, response_id, 404)
+        return await self._sent(request, found.response, found.num_bytes)
 
     async def delete(self, request: Request) -> Response:
         principal, response_id = principal_of(request), request.path_params["id"]
         stored_response(self._service, principal, response_id, 404)
+        run = self._runs.get(principal, response_id)
+        if run is not None:
+            await run.cancel()
+            self._runs.forget(principal, response_id)
         self._store.remove(principal.name, response_id)
         return JSONResponse({"id": response_id, "object": "response", "deleted": True})
 
+    async def cancel(self, request: Request) -> Response:
+        principal, response_id = principal_of(request), request.path_params["id"]
+        run = self._runs.get(principal, response_id)
+        if run is not None:
+            await run.cancel()
+            return await self._sent(request, run.response, 0)
+        found = stored_response(self._service, principal, response_id, 404)
+        if not found.response["background"]:
+            message = "only a response that was created with background = true can be cancelled"
+            raise HttpError(400, message, code="not_cancellable", param="id")
+        return await self._sent(request, found.response, found.num_bytes)
 
-def _work_of(request: Request, service: StreamService) -> WorkRunner:
+    async def input_items(self, request: Request) -> Response:
+        found = stored_response(self._service, principal_of(request), request.path_params["id"], 404)
+        query = dict(request.query_params)
+        write = partial(_page_bytes, found, query)
+        data = await run_for(request, self._service, found.num_bytes * REPLY_S_PER_CHAR, write, kind=WorkKind.REPLY)
+        return Response(data, media_type="application/json")
+
+    async def count(self, request: Request) -> Response:
+        service, principal = self._service, principal_of(request)
+        body = await read_map(request, service)
+        needed_text_service(service, "input", principal)
+        turn = await read_turn(
+            service, body, principal, work_of(request, service), request.state.num_body_bytes, fields=COUNT_FIELDS
+        )
+        return JSONResponse({"object": "response.input_tokens", "input_tokens": turn.num_tokens})
+
+    async def compact(self, request: Request) -> Response:
+        service, principal = self._service, principal_of(request)
+        body = await read_map(request, service)
+        given = COMPACT_FIELDS.given(without_metadata(body))
+        asking = given | {"store": False, "truncation": "auto", "max_output_tokens": MAX_SUMMARY_TOKENS}
+        work, num_bytes = work_of(request, service), request.state.num_body_bytes
+        turn = await open_turn(service, asking, principal, work, num_bytes, more_input=[summary_request()])
+        items = turn.given.items[:-1]
+        if not items:
+            raise ParameterError("input", body.get("input"), "expected text, or a list of items that is not empty")
+        response = await unless_disconnected(request, self._whole(turn, principal))
+        if response is None:
+            return Response(status_code=CLIENT_CLOSED)
+        seal = partial(_compaction, service, principal, items, response)
+        made = await service.run(principal, turn.given.num_bytes * REPLY_S_PER_CHAR, seal, kind=WorkKind.REPLY)
+        return Response(made, media_type="application/json")
+
+    async def _whole(self, turn: ResponseTurn, principal: Principal) -> dict[str, Any]:
+        """The response of a turn when it has ended."""
+        found: dict[str, Any] = {}
+        async with contextlib.aclosing(turn.chunks(self._service, principal)) as groups:
+            async for group in groups:
+                found = group[-1].get("response", found)
+        return found
+
+    async def _sent(self, request: Request, response: dict[str, Any], num_bytes: int) -> Response:
+        write, price = partial(json_bytes, response), num_bytes * REPLY_S_PER_CHAR
+        data = await run_for(request, self._service, price, write, kind=WorkKind.REPLY)
+        return Response(data, media_type="application/json")
+
+
+def work_of(request: Request, service: StreamService) -> WorkRunner:
     """Runs work for the client of a request."""
 
     def run(price: float, fn: Callable[[], _T], *, kind: WorkKind, may_wait: bool = False) -> Awaitable[_T]:
         return run_for(request, service, price, fn, kind=kind, may_wait=may_wait)
 
     return run
+
+
+def _streamed(run: BackgroundRun, after: int) -> Response:
+    return SseResponse(run.stream(after))
+
+
+def _flag(value: str, name: str) -> bool:
+    if value not in ("true", "false", "1", "0"):
+        raise ParameterError(name, value, "expected true or false")
+    return value in ("true", "1")
+
+
+def _page_bytes(found: StoredResponse, query: dict[str, str]) -> bytes:
+    return json_bytes(item_page(found.items[: found.num_input], query))
+
+
+def _compaction(service: StreamService, principal: Principal, items: Sequence[Item], response: dict[str, Any]) -> bytes:
+    """The response to a request to compact a conversation, as JSON text."""
+    made = compacted_items(items, summary_of(response))
+    sealed = service.responses.sealer.seal(principal.name, COMPACTED, made)
+    compaction = {"type": "compaction", "id": item_id("compaction", new_id), "encrypted_content": sealed}
+    return json_bytes(
+        {
+            "id": new_id("resp"),
+            "object": "response.compaction",
+            "created_at": int(time.time()),
+            "output": [compaction],
+            "usage": response["usage"],
+        }
+    )

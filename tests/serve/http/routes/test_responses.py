@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import openai
 import pytest
@@ -10,6 +11,7 @@ from openai import OpenAI
 
 from rtlang.contract.errors import NumericsError
 from tests.support.programs.fake_target import FakeTarget
+from tests.support.programs.fake_text_service import FakeTextService
 from tests.support.servers.http_client import HttpClient
 from tests.support.servers.serving import serving
 
@@ -75,6 +77,65 @@ def test_a_failed_request_is_an_error_response_before_its_first_event(client: Op
             assert "nan" not in str(caught.value)
     finally:
         target.script = script
+
+
+def test_items_are_listed_and_named_again(client: OpenAI) -> None:
+    first = client.responses.create(model="default", input="1")
+    second = client.responses.create(model="default", input="2", previous_response_id=first.id)
+    items: Any = list(client.responses.input_items.list(second.id, order="asc", limit=2))  # follows the pages
+    assert [item.content[0].text for item in items] == ["1", first.output_text, "2"]
+    named: Any = [{"type": "item_reference", "id": items[0].id}, {"type": "item_reference", "id": first.output[0].id}]
+    third = client.responses.create(model="default", input=named, store=False)
+    assert third.output_text == f"[<user>1</><assistant>{first.output_text}</><assistant>]"
+
+
+def test_a_conversation_is_compacted_to_an_opaque_item(client: OpenAI, target: FakeTarget) -> None:
+    script, target.script = target.script, lambda call: "SUMMARY" if "replaced by a summary" in call.prompt else "ok"
+    try:
+        first = client.responses.create(model="default", input="remember 7")
+        made = client.responses.compact(model="default", previous_response_id=first.id)
+    finally:
+        target.script = script
+    (item,) = made.output
+    assert item.type == "compaction"
+    assert "SUMMARY" not in item.encrypted_content
+    plain: Any = [item.to_dict(), {"role": "user", "content": "and now?"}]
+    again = client.responses.create(model="default", input=plain)
+    assert again.output_text.startswith("[<user>remember 7</><user>Summary of")
+    assert again.output_text.endswith("SUMMARY</><user>and now?</><assistant>]")
+    listed: Any = list(client.responses.input_items.list(again.id, order="asc"))
+    assert listed[0].encrypted_content == item.encrypted_content  # as it came
+
+
+class TextTarget(FakeTarget):
+    """Counts a token for every character; a prompt has at most 64."""
+
+    text_service = FakeTextService()
+
+
+def test_prompts_are_counted_and_cut_to_the_context() -> None:
+    with TextTarget(lambda call: call.prompt) as target, serving(target) as server:  # type: ignore[arg-type]
+        http = HttpClient(server.url)
+        answer = http.post("/v1/responses/input_tokens", {"input": "hello", "instructions": "be"})
+        num_tokens = len("<system>be</><user>hello</><assistant>")
+        assert answer.json == {"object": "response.input_tokens", "input_tokens": num_tokens}
+        assert http.post("/v1/responses/input_tokens", {"input": "a", "top_p": 1}).json["error"]["param"] == "top_p"
+        items: list[dict[str, Any]] = [
+            {"role": "user", "content": "old"},
+            {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "1", "output": "r"},
+            {"role": "user", "content": ""},
+        ]
+        texts = ["<user>old</>", "<assistant></>", "<tool>r</>"]
+        # Room for 62 tokens; a result of a call never stays without the call.
+        for num_chars, num_dropped in ((6, 0), (7, 1), (18, 1), (19, 3), (42, 3), (43, 0)):
+            items[-1]["content"] = "n" * num_chars
+            for truncation in ("auto", "disabled"):
+                body = {"input": items, "truncation": truncation, "max_output_tokens": 2}
+                made = http.post("/v1/responses", body).json
+                kept = "".join(texts[num_dropped if truncation == "auto" else 0 :])
+                expected = f"{kept}<user>{'n' * num_chars}</><assistant>"
+                assert (made["output"][0]["content"][0]["text"], made["truncation"]) == (expected, truncation)
 
 
 @pytest.mark.parametrize(
