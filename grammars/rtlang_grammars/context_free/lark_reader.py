@@ -29,7 +29,12 @@ _MAX_SYMBOLS = 20_000  # of a grammar as one regular language
 
 
 def read_lark(
-    source: str, *, start: str = "start", budget: Budget | None = None, tokens: SpecialTokens | None = None
+    source: str,
+    *,
+    start: str = "start",
+    budget: Budget | None = None,
+    tokens: SpecialTokens | None = None,
+    splits: bool = False,
 ) -> Cfg:
     """Read a Lark grammar.
 
@@ -38,6 +43,7 @@ def read_lark(
         start: the start rule.
         budget: the limits of the reader.
         tokens: of the vocabulary; None: every token is taken for known.
+        splits: see `lark_source.read_source`.
     Returns:
         A pruned grammar. Left recursion is kept: see `left_recursion`.
     Raises:
@@ -45,7 +51,7 @@ def read_lark(
     """
     budget = budget or Budget()
     budget.check_source(source)
-    found = lark_source.read_source(source, start=start, budget=budget, tokens=tokens)
+    found = lark_source.read_source(source, start=start, budget=budget, tokens=tokens, splits=splits)
     builder = CfgBuilder(budget)
     terminals = {each.name: each for each in found.terminals}
     if found.ignored:
@@ -74,12 +80,12 @@ def lark_language(source: str, budget: Budget | None = None) -> Language:
         GrammarError: as `read_lark`; or the grammar is not regular: a rule contains itself in its middle, or it is too large.
     """
     budget = budget or Budget()
-    cfg = read_lark(source, budget=budget)
+    cfg = read_lark(source, budget=budget, splits=True)
     found = regular_languages(cfg, budget, max_size=_MAX_SYMBOLS).get(cfg.start)
     if found is None:
         raise GrammarError(
-            "Lark grammar: it is not regular: a rule contains itself other than at its beginning or end, or it has more than "
-            f"{_MAX_SYMBOLS} symbols once its rules are written out"
+            "Lark grammar: it is not regular: a rule contains itself other than at its beginning or end, a terminal looks at the text "
+            f"around it, or there are more than {_MAX_SYMBOLS} symbols once all rules are written out"
         )
     return found
 

@@ -89,10 +89,13 @@ def read_source(
     budget: Budget | None = None,
     tokens: SpecialTokens | None = None,
     indentation: Indentation | None = None,
+    splits: bool = False,
 ) -> LarkSource:
     """Read a Lark grammar.
 
     Args:
+        splits: give optional parts rules of their own. lark refuses a rule like `r: a b* | a`, whose alternatives are equal without the
+            optional part; other readers of such grammars do not.
         tokens: of the vocabulary; None: every token is taken for known.
         indentation: what makes the terminals that the grammar declares.
     Raises:
@@ -102,14 +105,20 @@ def read_source(
     known = tokens or AnyTokens()
     source = _source(text, known)
     with source.errors():
-        return _read(source, start, budget or Budget(), known, indentation)
+        return _read(source, start, budget or Budget(), known, indentation, splits=splits)
 
 
 def _read(
-    source: TokenSource, start: str, budget: Budget, known: SpecialTokens, indentation: Indentation | None
+    source: TokenSource,
+    start: str,
+    budget: Budget,
+    known: SpecialTokens,
+    indentation: Indentation | None,
+    *,
+    splits: bool,
 ) -> LarkSource:
     text = source.text
-    grammar = _load(source, budget)
+    grammar = _load(source, budget, splits=splits)
     templates = {name for name, parameters, *_ in grammar.rule_defs if parameters}
     if start in templates or start not in {name for name, *_ in grammar.rule_defs}:
         raise GrammarError(f"Lark grammar: start rule {start} is not defined")
@@ -179,14 +188,14 @@ def load_with_names(text: str, budget: Budget) -> tuple[Grammar, dict[str, str]]
     return grammar, {name: token.names[0] for name, token in source.tokens.items()}
 
 
-def _load(source: TokenSource, budget: Budget) -> Grammar:
+def _load(source: TokenSource, budget: Budget, *, splits: bool = False) -> Grammar:
     """The definitions of a grammar, with everything imported and rules of bounded size."""
     with lark_errors(source.text):
         builder = _Builder(source, budget)
         builder.load_grammar(source.text, "<grammar>")
         budget.check()
         grammar: Grammar = builder.build()
-        _Products(grammar.rule_defs, source.text, budget).extract()
+        _Products(grammar.rule_defs, source.text, budget, splits=splits).extract()
     return grammar
 
 
@@ -345,8 +354,9 @@ def _reach(name: str, templates: dict[str, Any]) -> set[str]:
 class _Products:
     """Bounds the alternatives of rules before lark multiplies them out."""
 
-    def __init__(self, rule_defs: list[Any], text: str, budget: Budget) -> None:
+    def __init__(self, rule_defs: list[Any], text: str, budget: Budget, *, splits: bool = False) -> None:
         self.rule_defs, self.budget, self._text = rule_defs, budget, text
+        self._most = 1 if splits else _MAX_ALTERNATIVES
         self.names = {name for name, *_ in rule_defs}
         self._may_move = True
 
@@ -394,7 +404,7 @@ class _Products:
             return max(counts, default=1)
         product = 1
         for index, count in enumerate(counts):
-            if product * count > _MAX_ALTERNATIVES and count > 1 and self._may_move:
+            if product * count > self._most and count > 1 and self._may_move:
                 node.children[index] = self._moved(node.children[index], name)
                 count = 1
             product *= count

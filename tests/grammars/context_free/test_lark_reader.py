@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rtlang_grammars.context_free.lark_reader import read_lark
+from rtlang_grammars.context_free.lark_reader import lark_language, read_lark
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
 from tests.support.grammars.cfg_membership import cfg_accepts
@@ -78,6 +78,50 @@ def test_differences_from_lark_are_as_documented(source: str, good: list[str], b
     cfg = read_lark(source)
     assert all(cfg_accepts(cfg, text) for text in good)
     assert not any(cfg_accepts(cfg, text) for text in bad)
+
+
+def test_a_regular_grammar_is_one_language() -> None:
+    """As lark reads it; the rule `sum` is in OpenAI's documentation, where lark finds `term` defined twice."""
+    refused = set()
+    for name, (source, texts) in GRAMMARS.items():
+        parser = lark_parser(source)
+        assert parser is not None
+        try:
+            language = lark_language(source)
+        except GrammarError:
+            refused.add(name)
+            continue
+        assert [language.accepts(text) for text in texts] == [lark_accepts(parser, text) for text in texts]
+    assert refused == {"templates", "modifiers and aliases", "lookahead", "strings"}
+    sums = (
+        'start: sum\nsum: term (" + " term)* -> add\n | term\nterm: INT (" * " INT)* -> mul\n | INT\n%import common.INT'
+    )
+    assert lark_parser(sums) is None
+    language = lark_language(sums)
+    assert [language.accepts(text) for text in ("4", "4 + 4 * 12", "4 +4", "", "4 + ")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    for source in ('start: "(" start ")" | "x"', 'start: a a\na: "<" a ">" | "b"'):
+        with pytest.raises(GrammarError, match="not regular"):
+            lark_language(source)
+
+
+@given(lark_grammars(), st.lists(words(), min_size=1, max_size=6))
+@settings(max_examples=sized(100, usual=40), deadline=None, derandomize=True)
+def test_random_languages_agree_with_lark(source: str, texts: list[str]) -> None:
+    parser = lark_parser(source)
+    if parser is None:
+        return
+    try:
+        language = lark_language(source)
+    except GrammarError:  # nothing can match, or it is not regular
+        return
+    for text in texts:
+        assert language.accepts(text) == lark_accepts(parser, text), text
 
 
 def test_the_start_rule_can_be_chosen() -> None:

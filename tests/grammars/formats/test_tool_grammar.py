@@ -12,6 +12,8 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
+from lark import Lark
+from lark.exceptions import LarkError
 
 from rtlang_grammars import ANY_STYLE, Constraint, GrammarError, JsonStyle, PropertyOrder, Vocabulary
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
@@ -395,3 +397,31 @@ def test_schemas_that_refer_to_themselves_many_times_are_not_multiplied_out(name
 )
 def test_malformed_inner_schemas_are_left_to_their_compilation(name: str, malformed: dict[str, Any]) -> None:
     assert tool_grammar(name, [{"name": "f", "parameters": {"properties": {"a": malformed}}}])
+
+
+EDITS = """start: (add | remove)+ LF?
+add: "+" /[^\\n]*/ LF
+remove: "- " /[a-z"]+/ LF
+%import common.LF
+"""
+
+
+@pytest.mark.parametrize("name", ["hermes", "qwen-coder", "llama-4"])
+def test_a_text_of_a_tool_is_held_to_its_lark_grammar(name: str) -> None:
+    """In each style of arguments: as JSON, between tags, and as Python writes them, with the text as a JSON string there."""
+    schema = {"type": "string", "pattern": EDITS, "x-pattern-dialect": "lark"}
+    parameters = {"type": "object", "properties": {"input": schema}, "required": ["input"]}
+    tool = {"type": "function", "function": {"name": "edit", "parameters": parameters}}
+    matcher = matcher_of(tool_grammar(name, [tool], tool_choice="required", style=ANY_STYLE))
+    parser = Lark(EDITS.replace("[^\\n]*/", "[^\\n]+/?"), parser="earley", lexer="dynamic_complete")
+    for edits in ('+a "b" \\é\n', "- abc\n+\n\n", "+a", "- \n", "- aB\n", "", "+\n- x\n\n\n"):
+        try:
+            parser.parse(edits)
+            is_text = True
+        except LarkError:
+            is_text = False
+        call = ToolCall("edit", {"input": edits})
+        written = "".join(piece for piece, _ in rendered_calls(name, [call]))
+        if name == "llama-4":
+            written = f"[edit(input={json.dumps(edits)})]"
+        assert accepts(matcher, written) is is_text, edits
