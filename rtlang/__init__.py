@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from rtlang.contract.errors import QuestionError as QuestionError
     from rtlang.contract.errors import RequestError as RequestError
     from rtlang.contract.errors import RtlangError as RtlangError
+    from rtlang.contract.errors import ScriptError as ScriptError
     from rtlang.contract.errors import SlowConsumerError as SlowConsumerError
     from rtlang.contract.errors import SpentError as SpentError
     from rtlang.contract.errors import SwitchError as SwitchError
@@ -159,7 +160,7 @@ _MODULES = {
         "AbortedError ApplyError BudgetError CallError CapacityError CassetteError CheckError ConfigError ConnectionLostError "
         "ConstraintError ContextLengthError DeadlineError DependencyError EngineDeadError GoneError GraphError InternalError "
         "InvalidValueError JournalError McpError ModelLoadError NumericsError OverloadError ParameterError ProgramError ProtocolError "
-        "QuestionError RequestError RtlangError SlowConsumerError SpentError SwitchError ToolError TraceError UnansweredError "
+        "QuestionError RequestError RtlangError ScriptError SlowConsumerError SpentError SwitchError ToolError TraceError UnansweredError "
         "UnknownOutcomeError ValueMemoryError ValueParseError"
     ),
     "rtlang.contract.pictures.run_diff": "RunDiff",

@@ -41,7 +41,7 @@ from rtlang.console.source import (
     read_rows,
 )
 from rtlang.console.top import top
-from rtlang.contract.config import RuntimeConfig, ServeConfig
+from rtlang.contract.config import SCRIPT_SCHEME, RuntimeConfig, ServeConfig
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.process.call_context import Handler
 from rtlang.contract.process.logs import LogFormat, configure_logs
@@ -324,6 +324,10 @@ def graph(
 def serve(
     settings: dict[str, Any],
     limits: dict[str, Any],
+    script: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Serve a scripted model: its replies come from this YAML or JSON file."),
+    ] = None,
     in_process: Annotated[
         bool,
         typer.Option(
@@ -367,6 +371,10 @@ def serve(
 
     with one_line_errors():
         config = ServeConfig(**limits)
+        if script is not None:
+            if "model" in settings:
+                raise CommandError(f"--script {script}: expected no --model with it")
+            settings["model"] = f"{SCRIPT_SCHEME}{script}"
         choice = FleetChoice(replicas, min_replicas, max_replicas, ray, fleet_name, prefill_replicas, spare_replicas)
         if in_process and choice.is_fleet:
             raise CommandError("--in-process cannot be combined with fleet options")

@@ -108,8 +108,8 @@ LEVELS: dict[str, list[str]] = {
         "decoders",
         "gpu",
         "loader",
-        "device_runner host_runner identity quantization",
-        "draft_runner faulty_runner rank_worker",
+        "device_runner host_runner quantization scripted",
+        "draft_runner faulty_runner identity rank_worker",
         "new_runner",
     ],
     "rtlang.model.decoders": [

@@ -15,6 +15,8 @@ from rtlang.contract.errors import ConfigError
 from rtlang.contract.process.peer_address import check_peers
 
 EMBEDDED_MODEL = "rtlang:tiny"
+SCRIPT_SCHEME = "script:"
+"""Before the path of a script, in place of the name of a model."""
 MAX_NAME_LENGTH = 200
 """Maximum of a name of the model for clients, in characters."""
 MAX_SECONDS = 1e6
@@ -36,7 +38,7 @@ class RuntimeConfig:
     model: str = _setting(
         EMBEDDED_MODEL,
         "directory of a safetensors checkpoint, a GGUF file, owner/name or owner/name@revision on a model "
-        "hub, or rtlang:tiny, which is part of the package",
+        "hub, rtlang:tiny, which is part of the package, or script:FILE, a scripted model for tests",
     )
     device: str = _setting("cpu", "cpu, cuda (one GPU), or interpreter (runs the GPU code on the CPU; slow, for tests)")
     dtype: str = _setting(
@@ -261,6 +263,8 @@ class RuntimeConfig:
     @property
     def model_name(self) -> str:
         """The name of the model for clients, never a path: `owner/name` on a hub, else the name of its directory."""
+        if self.model.startswith(SCRIPT_SCHEME):
+            return os.path.splitext(os.path.basename(self.model))[0] or "script"
         folders = os.path.abspath(os.path.expanduser(self.model)).split(os.sep)
         if _HUB_NAME.fullmatch(self.model) and not os.path.exists(self.model):
             return self.model.partition("@")[0]

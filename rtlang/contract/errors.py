@@ -350,6 +350,12 @@ class SwitchError(RequestError):
         self.value, self.cases = value, cases
 
 
+class ScriptError(RequestError):
+    """The script of a scripted model has no reply for this conversation, or one that the request does not allow; names its place."""
+
+    code = "script"
+
+
 class NumericsError(RequestError):
     """The model computed non-finite logits for this request."""
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from rtlang.contract.errors import ParameterError
+from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import SamplingParams
 
@@ -166,13 +166,13 @@ class SampledRow(NamedTuple):
             without a draft. Empty if the row needs no sample or `is_finite` is False.
         scores: one entry per score_token_ids.
         is_finite: False if this holds for the first sampled token, or a score is not finite; fails that request alone.
-        error: of one of its logits processors; fails that request alone.
+        error: of one of its logits processors, or of the script of a scripted model; fails that request alone.
     """
 
     tokens: tuple[SampledToken, ...] = ()
     scores: tuple[TokenLogprob, ...] = ()
     is_finite: bool = True
-    error: ParameterError | None = None
+    error: RtlangError | None = None
 
     @property
     def token_id(self) -> int | None:

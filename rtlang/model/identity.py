@@ -9,6 +9,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.model.loader import model_directory
 from rtlang.model.loading.gguf.container import GgufFile
 from rtlang.model.loading.gguf.model_files import TOKENIZER_FILES, is_gguf
+from rtlang.model.scripted.script_file import script_path
 
 _SAMPLE_BYTES = 1 << 16
 _GGUF_SAMPLE_BYTES = 1 << 24  # with the tokenizer and the chat template
@@ -21,6 +22,8 @@ def model_identity(config: RuntimeConfig) -> str:
 
     Of files with weights the size, the first and the last bytes count, so that the digest of a large model takes milliseconds.
     """
+    if (script := script_path(config.model)) is not None:
+        return f"{script.name}@{hashlib.sha256(script.read_bytes()).hexdigest()[:24]}"
     directory = model_directory(config.model)
     number_formats = config.dtype, config.kv_dtype, config.linear_inputs
     found = hashlib.sha256(repr((*number_formats, config.decoder, config.device)).encode())

@@ -10,6 +10,8 @@ from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.faulty_runner import FaultyRunner
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.runner import Runner
+from rtlang.model.scripted.script_file import script_path
+from rtlang.model.scripted.scripted_runner import ScriptedRunner
 
 
 def new_runner(config: RuntimeConfig, on_death: Callable[[EngineDeadError], None]) -> Runner:
@@ -18,6 +20,8 @@ def new_runner(config: RuntimeConfig, on_death: Callable[[EngineDeadError], None
     Args:
         on_death: see `Ranks`.
     """
+    if script_path(config.model) is not None:
+        return ScriptedRunner(config)
     runner: HostRunner | DeviceRunner
     if config.device != "cpu":
         runner = DeviceRunner(config)

@@ -126,6 +126,7 @@ def test_a_path_is_taken_as_text() -> None:
         ("./my-model", "my-model"),
         ("/cache/models--owner--my--model/snapshots/0123abc", "owner/my--model"),
         ("/", "model"),
+        ("script:tests/agent.yaml", "agent"),
     ],
 )
 def test_the_name_of_a_model_is_no_path(model: str, name: str) -> None:

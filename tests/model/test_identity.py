@@ -30,3 +30,12 @@ def test_it_follows_from_the_files_and_the_number_formats(tmp_path: Path) -> Non
     (folder / "config.json").write_text((folder / "config.json").read_text() + " ")
     seen.add(model_identity(config))
     assert len(seen) == 7
+
+
+def test_a_script_is_known_by_its_content(tmp_path: Path) -> None:
+    path = tmp_path / "script.yaml"
+    path.write_text("a")
+    first = model_identity(RuntimeConfig(model=f"script:{path}"))
+    path.write_text("b")
+    assert first.startswith("script.yaml@")
+    assert model_identity(RuntimeConfig(model=f"script:{path}")) != first

@@ -9,6 +9,7 @@ from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.faulty_runner import FaultyRunner
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.new_runner import new_runner
+from rtlang.model.scripted.scripted_runner import ScriptedRunner
 
 
 @pytest.mark.parametrize(
@@ -17,6 +18,7 @@ from rtlang.model.new_runner import new_runner
         (RuntimeConfig(), HostRunner),
         (RuntimeConfig(fault_injection=True), FaultyRunner),
         (RuntimeConfig(device="interpreter"), DeviceRunner),
+        (RuntimeConfig(model="script:a.yaml"), ScriptedRunner),
     ],
 )
 def test_the_device_and_the_faults_decide(config: RuntimeConfig, kind: type) -> None:

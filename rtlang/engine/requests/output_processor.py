@@ -61,9 +61,8 @@ def advance(request: Request, row: Row, result: SampledRow, work: WorkLimit) -> 
     one with which the constraint has more work than `work` allows: it becomes `request.late`, and `advance_late` takes it.
 
     Raises:
-        ParameterError: one of the logits processors failed.
         NumericsError: the logits are not finite, or no token is allowed.
-        RtlangError: raised by the constraint or a stop regex.
+        RtlangError: raised by a logits processor, a script, the constraint or a stop regex.
     """
     if result.error is not None:
         raise result.error
