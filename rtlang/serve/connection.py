@@ -136,6 +136,11 @@ class Connection:
         return tuple(self._offsets)
 
     @property
+    def sends_text(self) -> bool:
+        """Whether messages are text frames."""
+        return self.encoding.is_text
+
+    @property
     def num_output_bytes(self) -> int:
         """Size in bytes of the messages waiting in `take_output`."""
         return self._num_output_bytes

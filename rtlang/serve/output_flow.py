@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from typing import Protocol
 
 from websockets.exceptions import InvalidState
 from websockets.protocol import State
@@ -18,8 +19,9 @@ from websockets.server import ServerProtocol
 
 from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
+from rtlang.contract.runs.principal import Principal
 from rtlang.protocol.messages import CloseCode
-from rtlang.serve.connection import Connection, Delivery
+from rtlang.serve.connection import Delivery
 from rtlang.serve.service import StreamService
 from rtlang.work.fair_queue import owner_of
 from rtlang.work.prices import VALUE_S
@@ -30,6 +32,28 @@ CLOSE_TIMEOUT_S = 5.0  # from our close frame to the end of the socket
 _FRAGMENT_BYTES = 128 << 10  # of a message; larger ones are divided
 _TURN_BYTES = 256 << 10  # of fragments that are framed in one turn of the loop; less than 1 ms
 _MAX_REASON_BYTES = 120  # a close frame has 125, two of them the code
+
+
+class OutputSource(Protocol):
+    """The state of a connection, as its output is sent.
+
+    Attributes:
+        close_code, close_reason: of the close frame that follows the last message; None while the connection goes on.
+    """
+
+    close_code: CloseCode | int | None
+    close_reason: str
+    principal: Principal
+
+    @property
+    def sends_text(self) -> bool:
+        """Whether messages are text frames."""
+
+    def take_output(self) -> list[bytes]:
+        """Remove and return the messages to send, in order."""
+
+    def fail(self, code: int, reason: str) -> None:
+        """Close the connection with an error message and a close code."""
 
 
 class OutputFlow:
@@ -51,7 +75,10 @@ class OutputFlow:
         self._service, self._websocket = service, websocket
         self._note_end, self._end_streams = note_end, end_streams
         self._transport: asyncio.Transport | None = None
-        self._connection: Connection | None = None
+        self._connection: OutputSource | None = None
+        self._deliveries: Callable[[list[tuple[int, Event]]], Delivery] | None = None
+        self._drained = asyncio.Event()
+        self._drained.set()
         self.is_lost = False
         self._undelivered: list[tuple[int, Event]] = []
         self._delivering: list[tuple[int, Event]] = []
@@ -73,13 +100,20 @@ class OutputFlow:
         # With a limit of 0 the transport pauses us whenever the socket did not accept everything, so stalls can be timed.
         transport.set_write_buffer_limits(high=0)
 
-    def open(self, connection: Connection) -> None:
-        """Use the connection that the opening handshake made."""
-        self._connection = connection
+    def open(
+        self, connection: OutputSource, deliveries: Callable[[list[tuple[int, Event]]], Delivery] | None = None
+    ) -> None:
+        """Use the connection that the opening handshake made.
+
+        Args:
+            deliveries: packs the events that `deliver` gets.
+        """
+        self._connection, self._deliveries = connection, deliveries
 
     def lose(self) -> None:
         """Stop writing: the socket is lost."""
         self.is_lost = True
+        self._drained.set()
         for timer in (self._stall_timer, self._close_timer):
             if timer is not None:
                 timer.cancel()
@@ -97,6 +131,16 @@ class OutputFlow:
             self._stall_timer = None
         if self._unsent:
             self.flush()
+        self._note_drained()
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether the socket has accepted all output."""
+        return self._drained.is_set()
+
+    async def drain(self) -> None:
+        """Wait until the socket has accepted all output, or is lost."""
+        await self._drained.wait()
 
     def check_backlog(self) -> bool:
         """Close the connection if too much output is buffered. Returns whether that is so."""
@@ -118,7 +162,7 @@ class OutputFlow:
         """Frame and write all pending output, and start closing once the state machine is done."""
         connection, websocket = self._connection, self._websocket
         if connection is not None:
-            is_text = connection.encoding.is_text
+            is_text = connection.sends_text
             try:
                 for payload in connection.take_output():
                     if self._unsent or len(payload) > _FRAGMENT_BYTES:
@@ -152,7 +196,8 @@ class OutputFlow:
         while self._undelivered or self._delivery is not None:
             if self._delivery is None:
                 self._delivering, self._undelivered = self._undelivered, []
-                self._delivery = connection.delivery(self._delivering)
+                assert self._deliveries is not None
+                self._delivery = self._deliveries(self._delivering)
             try:
                 work = self._delivery.send(packed)
             except StopIteration:
@@ -249,6 +294,13 @@ class OutputFlow:
                 transport.write_eof()
             else:
                 transport.close()
+        self._note_drained()
+
+    def _note_drained(self) -> None:
+        if self.is_lost or not self._num_pending():
+            self._drained.set()
+        else:
+            self._drained.clear()
 
     def _num_buffered(self) -> int:
         return 0 if self._transport is None else self._transport.get_write_buffer_size()

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import count
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.config import ServeConfig
@@ -183,6 +183,20 @@ class StreamService:
         if price <= INLINE_S:
             return self.work.run_here(owner, price, fn, kind=WorkKind.REPLY)
         return await self.work.run(owner, price, fn, kind=WorkKind.REPLY, is_bounded=False)
+
+    def add_socket(self, socket: ServiceSocket, connections: set[Any]) -> None:
+        """A socket was upgraded. `connections`: uvicorn's, of which it calls `shutdown` only."""
+        self.sockets.add(socket)
+        connections.add(socket)
+        self.metrics.ws_connections.inc()
+
+    def remove_socket(self, socket: ServiceSocket, connections: set[Any]) -> None:
+        """A socket was lost. Idempotent."""
+        if socket in self.sockets:
+            self.sockets.discard(socket)
+            self.metrics.ws_connections.dec()
+        connections.discard(socket)
+        self.check_idle()
 
     def _note_state(self, state: str) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: the server has stopped

@@ -11,23 +11,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from websockets.frames import Frame, Opcode
 from websockets.http11 import Request
 from websockets.protocol import State
-from websockets.server import ServerProtocol
 
 from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event
 from rtlang.contract.runs.principal import Principal
-from rtlang.protocol.limits import MAX_FRAGMENTS, PING_INTERVAL_S
 from rtlang.protocol.messages import CloseCode
 from rtlang.serve.client_messages import ReadMessage
 from rtlang.serve.connection import Connection
+from rtlang.serve.network.socket_frames import Message, SocketFrames, TooManyFragments
 from rtlang.serve.opening_handshake import OpeningHandshake
 from rtlang.serve.output_flow import OutputFlow
 from rtlang.serve.service import StreamService
@@ -58,21 +56,16 @@ class StreamSocket(asyncio.Protocol):
         app_state: dict[str, Any],
     ) -> None:
         self._service, self._server_state = service, server_state
-        self._websocket = ServerProtocol(
-            max_size=service.config.max_frame_bytes, logger=logging.getLogger("rtlang.serve.frames")
-        )
+        self._frames = SocketFrames(service.loop, service.config.max_frame_bytes, lambda: self._flow.flush())
+        self._websocket = self._frames.websocket
         self._transport: asyncio.Transport | None = None
         self._connection: Connection | None = None
         self.number = next(service.numbers)
         self._streams = Streams(service, self)
         self._flow = OutputFlow(service, self._websocket, self._streams.note_end, self._end_streams)
         self._opening = OpeningHandshake(service, self._websocket, self.number, self._flow.flush)
-        self._fragments: list[bytes] = []
-        self._fragments_are_text = False
-        self._messages: deque[tuple[bytes, bool]] = deque()  # whole messages, and whether each is text
+        self._messages: deque[Message] = deque()
         self._is_taking = False  # a later turn of the loop, or a thread, goes on with `_messages`
-        self._ping_timer: asyncio.TimerHandle | None = None
-        self._has_received_since_ping = True
         self._when_lost: Callable[[], None] | None = None
 
     @property
@@ -133,12 +126,9 @@ class StreamSocket(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._flow.start(self._transport)
-        self._service.sockets.add(self)
-        # uvicorn's set names its own protocol classes; it only ever calls shutdown() on what is inside.
-        cast(set[Any], self._server_state.connections).add(self)
-        self._service.metrics.ws_connections.inc()
+        self._service.add_socket(self, self._server_state.connections)
         self._opening.start()
-        self._ping_timer = self._service.loop.call_later(PING_INTERVAL_S, self._ping)
+        self._frames.start(self._transport)
 
     def when_lost(self, call: Callable[[], None]) -> None:
         """Call a function once the connection is lost."""
@@ -155,24 +145,16 @@ class StreamSocket(asyncio.Protocol):
             self._when_lost = None
         if not self._is_taking:
             self._end_streams()
-        if self._ping_timer is not None:
-            self._ping_timer.cancel()
+        self._frames.end()
         if self._connection is not None and not self._is_taking:
             self._connection.end(CloseCode.NORMAL, "connection lost")
-        if self in self._service.sockets:
-            self._service.sockets.discard(self)
-            self._service.metrics.ws_connections.dec()
-        cast(set[Any], self._server_state.connections).discard(self)
-        self._service.check_idle()
+        self._service.remove_socket(self, self._server_state.connections)
 
     def data_received(self, data: bytes) -> None:
-        self._has_received_since_ping = True
-        self._websocket.receive_data(data)
-        self._process()
+        self._process(self._frames.receive(data))
 
     def eof_received(self) -> None:
-        self._websocket.receive_eof()
-        self._process()
+        self._process(self._frames.receive_eof())
 
     def pause_writing(self) -> None:
         self._flow.pause()
@@ -182,15 +164,18 @@ class StreamSocket(asyncio.Protocol):
 
     # Input
 
-    def _process(self) -> None:
-        for event in self._websocket.events_received():
+    def _process(self, received: Iterable[Request | Message | TooManyFragments]) -> None:
+        for event in received:
             if isinstance(event, Request):
                 self._connection = self._opening.answer(event)
                 if self._connection is not None:
                     self._connection.note_refused = self._note_refused
-                    self._flow.open(self._connection)
-            elif isinstance(event, Frame):
-                self._receive_frame(event)
+                    self._flow.open(self._connection, self._connection.delivery)
+            elif isinstance(event, Message):
+                self._messages.append(event)
+            else:
+                assert self._connection is not None
+                self._connection.fail(CloseCode.PROTOCOL, event.reason)
         if self._is_taking:
             self._flow.flush()
         else:
@@ -200,7 +185,7 @@ class StreamSocket(asyncio.Protocol):
         """Take messages in order for one turn of the loop. A thread reads a large one, while the rest waits and no more is received."""
         work, num_taken = self._service.work, 0
         while self._messages and (connection := self._connection) is not None and connection.close_code is None:
-            data, is_text = self._messages[0]
+            data, is_text = self._messages[0].data, self._messages[0].is_text
             if not connection.has_said_hello and len(data) > _MAX_HELLO_BYTES:
                 connection.fail(CloseCode.BAD_FIRST_FRAME, f"hello may have at most {_MAX_HELLO_BYTES} bytes")
                 continue
@@ -287,34 +272,5 @@ class StreamSocket(asyncio.Protocol):
             self._flow.check_backlog()
         self._opening.note_message()
 
-    def _receive_frame(self, frame: Frame) -> None:
-        if frame.opcode in (Opcode.TEXT, Opcode.BINARY):
-            self._fragments = [bytes(frame.data)]
-            self._fragments_are_text = frame.opcode is Opcode.TEXT
-        elif frame.opcode is Opcode.CONT:
-            self._fragments.append(bytes(frame.data))
-        else:
-            return  # ping is answered by the library, close shows in its state
-        connection = self._connection
-        assert connection is not None
-        if frame.fin:
-            self._messages.append((b"".join(self._fragments), self._fragments_are_text))
-            self._fragments = []
-        elif len(self._fragments) > MAX_FRAGMENTS:
-            connection.fail(CloseCode.PROTOCOL, f"a message may have at most {MAX_FRAGMENTS} fragments")
-
     def _end_streams(self) -> None:
         self._streams.end(may_resume=self._connection is not None and not self._connection.has_said_bye)
-
-    # Timers
-
-    def _ping(self) -> None:
-        assert self._transport is not None
-        if not self._has_received_since_ping:
-            self._transport.abort()
-            return
-        self._has_received_since_ping = False
-        if self._websocket.state is State.OPEN:
-            self._websocket.send_ping(b"")
-            self._flow.flush()
-        self._ping_timer = self._service.loop.call_later(PING_INTERVAL_S, self._ping)
