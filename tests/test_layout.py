@@ -120,6 +120,14 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/system/test_websocket_framing.py",
         "the opening exchange of real connections is tested there: host, path, key, subprotocol, late hello",
     ),
+    "rtlang/serve/websocket_mode/output.py": (
+        "tests/serve/websocket_mode/test_socket.py",
+        "frames, errors and closes are seen on real sockets there",
+    ),
+    "rtlang/serve/websocket_mode/run.py": (
+        "tests/serve/websocket_mode/test_socket.py",
+        "responses run, fail and continue each other on real sockets there",
+    ),
     "rtlang/serve/http/asked_events.py": (
         "tests/serve/http/routes/test_openai.py",
         "every response of the OpenAI API is made of these events",

@@ -141,7 +141,7 @@ LEVELS: dict[str, list[str]] = {
         "connection responses resumable sglang",
         "service",
         "http opening_handshake output_flow streams",
-        "websocket",
+        "websocket websocket_mode",
         "server",
     ],
     "rtlang.serve.http": [

@@ -344,6 +344,9 @@ class ServeConfig:
     )
     request_timeout_s: float = _setting(30.0, "maximum time until the body of an HTTP request, in seconds")
     keep_alive_s: float = _setting(5.0, "time that an idle HTTP connection stays open, in seconds")
+    responses_connection_s: float = _setting(
+        3600.0, "time after which a WebSocket at /v1/responses takes no more requests and is closed, in seconds"
+    )
     slow_timeout_s: float = _setting(10.0, "time after which a connection that reads no output is closed, in seconds")
     send_buffer_bytes: int = _setting(
         16 << 20, "output buffered for one connection, beyond its largest message, before it counts as slow, in bytes"
@@ -392,6 +395,7 @@ class ServeConfig:
             )
         _seconds(self, "tls_handshake_timeout_s")
         _seconds(self, "hello_timeout_s", "request_timeout_s", "keep_alive_s", "slow_timeout_s", "drain_timeout_s")
+        _seconds(self, "responses_connection_s")
         for name in ("tls_key", "tls_client_ca"):
             if getattr(self, name) is not None and self.tls_certificate is None:
                 raise ConfigError(name, getattr(self, name), "requires tls_certificate")

@@ -57,7 +57,7 @@ class OpeningHandshake:
         if not host_is_allowed(service.config, ", ".join(headers.get_all("Host"))):
             refusal = (HTTPStatus.FORBIDDEN, "This Host header is not allowed.\n")
         elif request.path.partition("?")[0] != PATH:
-            refusal = (HTTPStatus.NOT_FOUND, f"WebSockets are served at {PATH}.\n")
+            refusal = (HTTPStatus.NOT_FOUND, f"WebSockets are served at {PATH} and /v1/responses.\n")
         elif service.is_draining:
             refusal = (HTTPStatus.SERVICE_UNAVAILABLE, "The server is shutting down.\n")
         offered = [name.strip() for value in headers.get_all("Sec-WebSocket-Protocol") for name in value.split(",")]

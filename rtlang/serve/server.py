@@ -1,8 +1,8 @@
-"""The server: the WebSocket protocol `rtlang.v1` and the HTTP routes on one port, in front of one target.
+"""The server: the WebSocket protocol `rtlang.v1`, WebSocket mode of the Responses API and the HTTP routes on one port, for one target.
 
-uvicorn serves HTTP and hands upgraded sockets to websocket.py. The server runs in the engine's process, on its own event loop: `run`
-blocks until SIGINT or SIGTERM, `serve` is the same as a coroutine, and `running_server` runs a server in a thread. Shutdown is graceful:
-nothing new is accepted, running graphs get `drain_timeout_s` seconds to finish, the rest are cancelled, and sockets are closed.
+uvicorn serves HTTP and hands upgraded sockets to websocket.py and websocket_mode. The server runs in the engine's process, on its own event
+loop: `run` blocks until SIGINT or SIGTERM, `serve` is the same as a coroutine, and `running_server` runs a server in a thread. Shutdown is
+graceful: nothing new is accepted, running graphs get `drain_timeout_s` seconds to finish, the rest are cancelled, and sockets are closed.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ from rtlang.serve.network.tls import tls_context
 from rtlang.serve.records.request_record import RequestRecords
 from rtlang.serve.service import StreamService
 from rtlang.serve.websocket import StreamSocket
+from rtlang.serve.websocket_mode import handshake
+from rtlang.serve.websocket_mode.socket import ModeSocket
 
 logger = logging.getLogger(__name__)
 
@@ -157,7 +159,7 @@ class Server:
                         HttpConnection, self.config, counts, functools.partial(_refusal, service.records)
                     ),
                 ),
-                ws=cast(Any, functools.partial(StreamSocket, service)),
+                ws=cast(Any, functools.partial(_websocket, service)),
                 lifespan="off",
                 log_config=None,
                 access_log=False,
@@ -254,6 +256,12 @@ def _listening_socket(config: ServeConfig) -> socket.socket:
         raise ConfigError("host", host, f"not an address of this machine ({error})") from None
     listener.setblocking(False)
     return listener
+
+
+def _websocket(service: StreamService, *, path: str, **of_uvicorn: Any) -> asyncio.Protocol:
+    """The protocol of a socket that is upgraded at a path. Refuses unknown paths, too."""
+    protocol = ModeSocket if path == handshake.PATH else StreamSocket
+    return protocol(service, **of_uvicorn)
 
 
 def _refusal(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncGenerator
+from typing import Any
 
 from rtlang.contract.errors import BudgetError, ConstraintError, GraphError, RtlangError
 from rtlang.contract.events import Event, GraphFailed, NodeFailed
@@ -17,7 +18,7 @@ from rtlang.serve.service import StreamService
 
 
 async def asked_events(
-    service: StreamService, asked: Asked, principal: Principal, direct: DirectEvents | None = None
+    service: StreamService, asked: Asked, principal: Principal, direct: DirectEvents[Any] | None = None
 ) -> AsyncGenerator[list[Event], None]:
     """Groups of the events of a request's graph, which is cancelled when the generator is closed.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Generic, Protocol, TypeVar
 
 from starlette.types import Scope
 
@@ -19,6 +20,21 @@ from rtlang.serve.network.body_writer import BODY_WRITER, BodyWriter
 MAX_EVENTS = 32
 """Events that are encoded in one turn of the loop; more are encoded on a thread."""
 _MAX_CHARS = 4_096  # of an event
+
+
+_P = TypeVar("_P")
+_P_contra = TypeVar("_P_contra", contravariant=True)
+
+
+class PartWriter(Protocol[_P_contra]):
+    """Writes parts of one response past its task."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the connection takes a part now."""
+
+    def write(self, part: _P_contra) -> None:
+        """Write a part. Only while `is_ready`, and while the task has nothing to write before it."""
 
 
 class DirectWriter:
@@ -55,14 +71,14 @@ class DirectWriter:
             self.written_at = time.monotonic()
 
 
-class DirectEvents:
+class DirectEvents(Generic[_P]):
     """Encodes and writes the events of one graph while the task of the response sleeps.
 
     Args:
         encode: encodes events for which `is_small` holds.
     """
 
-    def __init__(self, writer: DirectWriter, encode: Callable[[Sequence[Event]], bytes]) -> None:
+    def __init__(self, writer: PartWriter[_P], encode: Callable[[Sequence[Event]], _P]) -> None:
         self._writer, self._encode = writer, encode
 
     def take(self, events: Sequence[tuple[int, Event]]) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any
 
 from rtlang.contract.errors import AbortedError, RtlangError, SlowConsumerError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFinished, TextDelta
@@ -34,7 +35,7 @@ class EventBuffer:
         error: the reason why the server ended the response before the graph ended.
     """
 
-    def __init__(self, service: StreamService, direct: DirectEvents | None = None) -> None:
+    def __init__(self, service: StreamService, direct: DirectEvents[Any] | None = None) -> None:
         self._service, self._direct = service, direct
         self._is_read_up = False  # the reader has done all that it was given, and waits
         self._events: list[Event] = []
@@ -128,7 +129,7 @@ class GraphStream(EventBuffer):
         service: StreamService,
         graph: RequestGraph,
         options: RunOptions = DEFAULT_OPTIONS,
-        direct: DirectEvents | None = None,
+        direct: DirectEvents[Any] | None = None,
     ) -> None:
         super().__init__(service, direct)
         self._graph, self._options = graph, options

@@ -18,6 +18,7 @@ from __future__ import annotations
 import array
 import asyncio
 import contextlib
+import functools
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -118,6 +119,9 @@ class HttpConnection(H11Protocol):
         self.transport = self._socket
         # The socket is counted until its new protocol, which is told here, has lost it.
         release, self._address = self._released_by_upgrade(), None
+        # uvicorn makes the protocol without telling the path, on which ours depends.
+        make = cast(Any, self.ws_protocol_class)
+        self.ws_protocol_class = cast(Any, functools.partial(make, path=self.scope["path"]))
         try:
             super().handle_websocket_upgrade(event)
         finally:

@@ -139,6 +139,16 @@ class ResponsesWriter:
         elif isinstance(event, NodeFinished):
             yield from self._finish(event)
 
+    def prepared(self, event: Event) -> Iterator[Chunk]:
+        """`chunks` for a response whose prompt only is computed."""
+        if isinstance(event, NodeFinished):
+            yield from self.begin()
+            (completion,) = event.completions
+            self._usage.add(event.usage, 1)
+            whole = self._object("completed", [], completion)
+            self._on_done(whole)
+            yield self._chunk("response.completed", response=whole)
+
     def text_event(self, event: TextDelta) -> str | None:
         """None: each event has a number and the id of its item, so that `chunks` makes all of them."""
         return None

@@ -12,11 +12,12 @@ class ResponseState:
 
     Attributes:
         store: the responses that later requests may continue.
+        connections: the last responses of connections of WebSocket mode that were not to be stored; only their connection finds them.
         conversations: the conversations that responses belong to.
         sealer: makes the opaque texts of thoughts and compactions.
     """
 
     def __init__(self) -> None:
-        self.store = ResponseStore()
+        self.store, self.connections = ResponseStore(), ResponseStore()
         self.conversations = ConversationStore()
         self.sealer = Sealer()
