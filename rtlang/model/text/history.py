@@ -2,7 +2,8 @@
 
 The chat template gets the messages as the client sent them. Templates differ in the forms that they accept, so a conversation that a
 template refuses, or of which it loses something, is tried in other forms: text for a list of parts, `system` for `developer`, arguments as
-JSON text, ids of nine letters, one call in a message. What the template writes is the prompt in any case.
+JSON text, ids of nine letters, one call in a message, later messages of the system as the user's. What the template writes is the prompt in
+any case.
 """
 
 from __future__ import annotations
@@ -155,6 +156,36 @@ def _system_for_developer(messages: Messages) -> Messages:
     return [{**each, "role": "system"} if each["role"] == "developer" else each for each in messages]
 
 
+def _user_for_later_system(messages: Messages) -> Messages:
+    """With later messages of the system as the user's, marked as what they are: many templates take `system` at the start only."""
+
+    def changed(message: dict[str, Any]) -> dict[str, Any]:
+        text = f"<system-reminder>\n{_plain_text(message.get('content'))}\n</system-reminder>"
+        return {**message, "role": "user", "content": text}
+
+    if not any(each["role"] == "system" for each in messages[1:]):
+        return messages
+    return _joined_users(
+        [changed(each) if index and each["role"] == "system" else each for index, each in enumerate(messages)]
+    )
+
+
+def _joined_users(messages: Messages) -> Messages:
+    """With consecutive messages of the user as one: some templates demand that roles alternate."""
+    found: Messages = []
+    for each in messages:
+        if each["role"] == "user" and found and found[-1]["role"] == "user":
+            texts = [_plain_text(found[-1].get("content")), _plain_text(each.get("content"))]
+            found[-1] = {**found[-1], "content": "\n\n".join(filter(None, texts))}
+        else:
+            found.append(each)
+    return found
+
+
+def _plain_text(content: Any) -> str:
+    return "".join(part["text"] for part in content) if isinstance(content, list) else content or ""
+
+
 def _text_for_parts(messages: Messages) -> Messages:
     return _with_contents(
         messages, lambda content: "".join(part["text"] for part in content) if isinstance(content, list) else content
@@ -260,12 +291,14 @@ def _one_call_each(messages: Messages) -> Messages:
 
 _CHANGES = (
     _system_for_developer,
+    _user_for_later_system,
     _text_for_parts,
     _text_for_none,
     _arguments_as_text,
     _names_of_results,
     _short_ids,
     _one_call_each,
+    _joined_users,
     _parts_for_text,
 )
 """The changes of form, the more likely ones first."""

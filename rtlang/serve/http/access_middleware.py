@@ -17,14 +17,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.runs.principal import Principal
 from rtlang.serve.http.errors import error_response
-from rtlang.serve.network.access import bearer_key, host_is_allowed, is_own_page, origin_is_allowed
+from rtlang.serve.network.access import host_is_allowed, is_own_page, origin_is_allowed, request_key
 from rtlang.serve.network.key_table import KeyTable
 from rtlang.serve.records.request_record import current_record
 
 OPEN_PATHS = frozenset({"/", "/rtlang.js", "/health", "/ready"})
 _PREFLIGHT = {
     "access-control-allow-methods": "GET, POST, DELETE",
-    "access-control-allow-headers": "authorization, content-type, last-event-id, *",
+    "access-control-allow-headers": "authorization, x-api-key, content-type, last-event-id, *",
     "access-control-max-age": "600",
 }
 
@@ -45,7 +45,8 @@ class AccessMiddleware:
         app = self.app
         if scope["type"] == "http":
             headers, address = Request(scope).headers, (scope.get("client") or ("",))[0]
-            principal = self.keys.principal_of(bearer_key(headers.get("authorization")), client=f"http {address}"[:64])
+            key = request_key(headers.get("authorization"), headers.get("x-api-key"))
+            principal = self.keys.principal_of(key, client=f"http {address}"[:64])
             scope.setdefault("state", {})["principal"] = principal
             if (record := current_record.get()) is not None:
                 record.identify(None if principal is None else principal.name)
@@ -75,7 +76,7 @@ def _readable(send: Send, origin: str) -> Send:
         if message["type"] == "http.response.start" and message["status"] != 403:
             headers = MutableHeaders(raw=list(message.get("headers", ())))
             headers["access-control-allow-origin"] = origin
-            headers["access-control-expose-headers"] = "x-request-id"
+            headers["access-control-expose-headers"] = "x-request-id, request-id"
             headers.add_vary_header("origin")
             message = {**message, "headers": headers.raw}
         await send(message)

@@ -11,9 +11,11 @@ from starlette.routing import Route
 
 from rtlang.contract.errors import RtlangError
 from rtlang.serve.http.access_middleware import AccessMiddleware
+from rtlang.serve.http.anthropic_middleware import AnthropicMiddleware
 from rtlang.serve.http.errors import FaultMiddleware, HttpError, http_exception_response, raised_error_response
 from rtlang.serve.http.openapi import description_route
 from rtlang.serve.http.request_middleware import RequestMiddleware
+from rtlang.serve.http.routes import anthropic as routes_anthropic
 from rtlang.serve.http.routes import cache as routes_cache
 from rtlang.serve.http.routes import conversations as routes_conversations
 from rtlang.serve.http.routes import live_view as routes_page
@@ -31,6 +33,7 @@ GROUPS: tuple[Callable[[StreamService], list[Route]], ...] = (
     routes_openai.routes,
     routes_responses.routes,
     routes_conversations.routes,
+    routes_anthropic.routes,
     routes_tokens.routes,
     routes_cache.routes,
     routes_native.routes,
@@ -60,6 +63,7 @@ def create_app(service: StreamService) -> Starlette:
         routes=all_routes,
         middleware=[
             Middleware(RequestMiddleware, records=service.records, routes=all_routes),
+            Middleware(AnthropicMiddleware),
             Middleware(AccessMiddleware, config=service.config, keys=service.keys),
             Middleware(FaultMiddleware),
         ],

@@ -9,7 +9,7 @@ from typing import Any
 from rtlang.contract.errors import BudgetError, ConstraintError, GraphError, RtlangError
 from rtlang.contract.events import Event, GraphFailed, NodeFailed
 from rtlang.contract.runs.principal import Principal
-from rtlang.contract.runs.run_options import RunOptions
+from rtlang.contract.runs.run_options import Ability, RunOptions
 from rtlang.serve.http.direct_events import DirectEvents
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.graph_stream import GraphStream
@@ -29,7 +29,11 @@ async def asked_events(
         RtlangError: a node failed, or the server ended the run.
     """
     options = RunOptions(
-        priority=asked.priority, principal=principal, cache_salt=asked.cache_salt, session=asked.session
+        priority=asked.priority,
+        principal=principal,
+        cache_salt=asked.cache_salt,
+        session=asked.session,
+        reports_progress=asked.reports_prompt and Ability.PROGRESS in service.abilities,
     )
     graph_stream = GraphStream(service, asked.graph, options, direct)
     async with contextlib.AsyncExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Error responses in the shape of the OpenAI API: {"error": {"message", "type", "param", "code"}}.
+"""Error responses in the shape of the OpenAI API: {"error": {"message", "type", "param", "code"}}, or of another API (`error_shape`).
 
 `code` is the stable code of the error, `type` follows from the status. A fault of the server (500, 503) is logged under a random id; the
 response carries the id, as `id` and in the message, and no internal text.
@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import math
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -37,6 +38,11 @@ _FAULTS = {
     502: "the server lost a connection that the request needs",
     503: "the engine is not available; try again later",
 }
+
+
+ErrorShape = Callable[[int, dict[str, Any]], tuple[int, dict[str, Any]]]
+error_shape: ContextVar[ErrorShape | None] = ContextVar("error_shape", default=None)
+"""Turns the status and the body of an error into those of the API of the present request; None for the OpenAI API."""
 
 
 class HttpError(Exception):
@@ -78,7 +84,13 @@ def error_response(
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """An error response with this status."""
-    return JSONResponse(error_body(status, message, code=code, param=param), status, headers)
+    return _shaped(status, error_body(status, message, code=code, param=param), headers)
+
+
+def _shaped(status: int, body: dict[str, Any], headers: Mapping[str, str] | None) -> Response:
+    shape = error_shape.get()
+    status, body = (status, body) if shape is None else shape(status, body)
+    return JSONResponse(body, status, headers)
 
 
 def described_error(error: BaseException, param: str | None = None) -> tuple[int, dict[str, Any]]:
@@ -118,7 +130,7 @@ def response_of(error: BaseException, param: str | None = None) -> Response:
     headers = retry_header(body["error"].get("retry_after"))
     if status == 413:
         headers["connection"] = "close"  # the rest of the body is not waited for
-    return JSONResponse(body, status, headers)
+    return _shaped(status, body, headers)
 
 
 def retry_header(retry_after: float | None) -> dict[str, str]:

@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 HEARTBEAT_S = 15.0
 DONE = b"data: [DONE]\n\n"
-_HEARTBEAT = b": \n\n"
+HEARTBEAT = b": \n\n"
 _FIRST_WAIT_S = 2.0  # an error that comes within this time is an error response; later ones are events of the stream
 _HEADERS = {
     "content-type": "text/event-stream; charset=utf-8",
@@ -56,6 +56,7 @@ class SseResponse(Response):
     Args:
         groups: groups of encoded events. Closed at the end of the response in every case, on the task of the response.
         on_error: the events that report an error after the start; default: one event with the error body, then `[DONE]`.
+        heartbeat: sent when nothing else was for a while; default: a comment.
         direct: writes some events past this response, from its first group until its end.
     """
 
@@ -64,12 +65,14 @@ class SseResponse(Response):
         groups: AsyncGenerator[Sequence[bytes], None],
         *,
         on_error: Callable[[BaseException], Sequence[bytes]] | None = None,
+        heartbeat: bytes = HEARTBEAT,
         direct: DirectWriter | None = None,
     ) -> None:
         super().__init__(headers=_HEADERS)
         del self.headers["content-length"]
         self._groups = groups
         self._on_error = on_error or _error_events
+        self._heartbeat = heartbeat
         self._direct = direct
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -117,7 +120,7 @@ class SseResponse(Response):
                     if direct is not None and direct.written_at > written_at:
                         written_at = direct.written_at
                     else:
-                        await write(_HEARTBEAT)
+                        await write(self._heartbeat)
                     continue
                 try:
                     encoded = group.result()

@@ -43,6 +43,12 @@ def bearer_key(authorization: str | None) -> str | None:
     return key.strip() if scheme.lower() == "bearer" else ""
 
 
+def request_key(authorization: str | None, x_api_key: str | None) -> str | None:
+    """The key of an HTTP request: the bearer token, or else the header `x-api-key`, as clients of the Messages API send it."""
+    key = bearer_key(authorization)
+    return key or x_api_key or key
+
+
 def _hostname(url: str) -> str | None:
     try:
         return urlsplit(url).hostname

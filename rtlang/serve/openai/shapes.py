@@ -19,6 +19,7 @@ class Asked:
         model: as the client named it; None if it did not.
         prompt_field, constraint_field: the fields that errors of the prompt and of the constraint are about.
         cache_salt, session: see `RunOptions`.
+        reports_prompt: the response needs `PromptComputed`.
     """
 
     graph: RequestGraph
@@ -29,6 +30,7 @@ class Asked:
     constraint_field: str | None
     cache_salt: str | None = None
     session: SessionOptions | None = None
+    reports_prompt: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -255,6 +255,7 @@ def test_a_last_answer_is_left_open_after_its_content(loaded: tuple[str, Tokeniz
 
 
 USER, ANSWER = {"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}
+SYSTEM = {"role": "system", "content": "s"}
 PARTS = {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": " b"}]}
 CALL = {"role": "assistant", "content": None, "tool_calls": calls_of("x")}
 RESULT = {"role": "tool", "tool_call_id": "x", "content": "3"}
@@ -314,6 +315,23 @@ CHANGED: dict[str, tuple[str, list[dict[str, Any]], str]] = {
         "{{ m.content or '' }}{% for c in m.tool_calls %}{{ '(' + c.function.arguments + ')' }}{% endfor %}",
         [USER, CALL, RESULT],
         'a({"query": "rain", "near": "R\u00f6m <|call|>"})3',
+    ),
+    "later system to user": (
+        "{% if m.role == 'system' and not loop.first %}{{ raise_exception('at the start only') }}{% endif %}"
+        "{{ m.role[0] + m.content + ';' }}",
+        [SYSTEM, USER, SYSTEM, ANSWER],
+        "ss;ua\n\n<system-reminder>\ns\n</system-reminder>;ab;",
+    ),
+    "later system dropped": (
+        "{% if m.role != 'system' %}{{ m.role[0] + m.content + ';' }}{% endif %}",
+        [USER, SYSTEM, ANSWER],
+        "ua\n\n<system-reminder>\ns\n</system-reminder>;ab;",
+    ),
+    "users joined": (
+        "{% if loop.previtem is defined and loop.previtem.role == m.role %}{{ raise_exception('alternate') }}{% endif %}"
+        "{{ m.role[0] + m.content + ';' }}",
+        [PARTS, USER, ANSWER],
+        "ua b\n\na;ab;",
     ),
     "results get names": (
         "{{ m.content or '' }}{{ (m.name + '?') if m.role == 'tool' }}{% for c in m.tool_calls %}{{ c.id }}{% endfor %}",

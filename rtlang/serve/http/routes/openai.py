@@ -19,13 +19,14 @@ from starlette.routing import Route
 from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.events import Event, GraphFinished, TextDelta
 from rtlang.contract.runs.principal import Principal
+from rtlang.serve.anthropic.models import ANTHROPIC_VERSION, described_model, listed_models
 from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.asked_events import asked_events
 from rtlang.serve.http.body import read_map, reading_price
 from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.direct_events import DirectEvents, DirectWriter
 from rtlang.serve.http.errors import HttpError
-from rtlang.serve.http.sse import DONE, SseResponse, sse_event, sse_text, unless_disconnected
+from rtlang.serve.http.sse import DONE, HEARTBEAT, SseResponse, sse_event, sse_text, unless_disconnected
 from rtlang.serve.http.text_models import (
     TokenTexts,
     model_names,
@@ -80,13 +81,18 @@ class _OpenAiRoutes:
         self._service, self._started = service, int(time.time())
 
     async def models(self, request: Request) -> Response:
-        data = [self._described(name) for name in model_names(self._service)]
+        names = model_names(self._service)
+        if ANTHROPIC_VERSION in request.headers:
+            return JSONResponse(listed_models(names, self._longest, self._started, request.query_params))
+        data = [self._described(name) for name in names]
         return JSONResponse({"object": "list", "data": data})
 
     async def model(self, request: Request) -> Response:
         asked = request.path_params["model"]
         if asked not in model_names(self._service):
             raise HttpError(404, f"there is no model {asked[:200]!r}", code="model_not_found", param="model")
+        if ANTHROPIC_VERSION in request.headers:
+            return JSONResponse(described_model(asked, self._longest, self._started))
         return JSONResponse(self._described(asked))
 
     async def completions(self, request: Request) -> Response:
@@ -140,7 +146,7 @@ class _OpenAiRoutes:
         return Heading(f"{prefix}-{request_id() or secrets.token_hex(12)}", int(time.time()), name)
 
     def _described(self, name: str) -> dict[str, Any]:
-        names, models = model_names(self._service), self._service.server_info.models
+        names = model_names(self._service)
         return {
             "id": name,
             "object": "model",
@@ -148,8 +154,14 @@ class _OpenAiRoutes:
             "owned_by": "rtlang",
             "root": names[0],
             "parent": None,
-            "max_model_len": models[0].get("max_model_len") if models else None,
+            "max_model_len": self._longest,
         }
+
+    @property
+    def _longest(self) -> int | None:
+        """The longest sequence of the served model in tokens; None if unknown."""
+        models = self._service.server_info.models
+        return models[0].get("max_model_len") if models else None
 
 
 def _prompt_ids(service: StreamService, read: CompletionRequest, principal: Principal) -> list[Sequence[int]]:
@@ -173,17 +185,22 @@ async def respond(
     writer: Writer,
     tokens: TokenTexts,
     on_error: Callable[[BaseException], Sequence[bytes]] | None = None,
+    *,
+    heartbeat: bytes = HEARTBEAT,
+    done: bytes = DONE,
 ) -> Response:
     """Run the graph of a request and respond with its events, as `writer` shapes them.
 
     Args:
-        on_error: the events that report an error after the start of a stream; see `SseResponse`.
+        on_error, heartbeat: of a stream; see `SseResponse`.
+        done: the end of a stream.
     """
     principal = principal_of(request)
     if asked.is_stream:
         direct = DirectWriter()
         batches = asked_events(service, asked, principal, DirectEvents(direct, partial(encoded_chunks, writer)))
-        return SseResponse(_chunk_groups(service, principal, batches, writer, tokens), on_error=on_error, direct=direct)
+        groups = _chunk_groups(service, principal, batches, writer, tokens, done)
+        return SseResponse(groups, on_error=on_error, heartbeat=heartbeat, direct=direct)
     batches = asked_events(service, asked, principal)
     data = await unless_disconnected(request, _collected(service, principal, batches, writer, tokens))
     if data is None:
@@ -214,6 +231,7 @@ async def _chunk_groups(
     batches: AsyncGenerator[list[Event], None],
     writer: Writer,
     tokens: TokenTexts,
+    done: bytes,
 ) -> AsyncGenerator[Sequence[bytes], None]:
     async with contextlib.aclosing(batches):
         async for events in batches:
@@ -221,7 +239,7 @@ async def _chunk_groups(
             encode = partial(encoded_chunks, writer, events)
             group = await service.encode(principal, events, encode)
             if isinstance(events[-1], GraphFinished):
-                yield [group, *map(_encoded, writer.last_chunks()), DONE]  # at once: each group takes a task
+                yield [group, *map(_encoded, writer.last_chunks()), done]  # at once: each group takes a task
             elif group:
                 yield (group,)
 

@@ -1,0 +1,50 @@
+"""Errors of every layer reach clients of the Messages API in its envelope, and other clients as before."""
+
+from __future__ import annotations
+
+from tests.support.programs.fake_target import FakeTarget
+from tests.support.servers.http_client import HttpClient
+from tests.support.servers.serving import serving
+
+KEY, VERSION = "k" * 20, {"anthropic-version": "2023-06-01"}
+
+
+def test_errors_of_all_layers_have_the_envelope() -> None:
+    with FakeTarget(lambda call: "a") as target, serving(target, api_key=KEY, max_frame_bytes=1000) as server:  # type: ignore[arg-type]
+        client, stranger = HttpClient(server.url, KEY), HttpClient(server.url)
+        for answer, status, kind in (
+            (stranger.post("/v1/messages", {}), 401, "authentication_error"),
+            (stranger.get("/v1/models", **VERSION), 401, "authentication_error"),
+            (client.get("/v1/messages"), 405, "not_found_error"),
+            (client.post("/v1/messages/batches", {}), 404, "not_found_error"),
+            (client.get("/v1/models/other", **VERSION), 404, "not_found_error"),
+            (client.get("/v1/nowhere", **VERSION), 404, "not_found_error"),
+            (client.post("/v1/messages", b"{"), 400, "invalid_request_error"),
+            (client.post("/v1/messages", b"[]"), 400, "invalid_request_error"),
+            (client.post("/v1/messages", b" " * 1001), 413, "request_too_large"),
+            (client.post("/v1/messages", {}, Host="rebound.example"), 403, "permission_error"),
+            (client.post("/v1/messages/count_tokens", {}), 501, "api_error"),
+        ):
+            assert (answer.status, answer.json["type"], answer.json["error"]["type"]) == (status, "error", kind)
+            assert answer.json["request_id"] == answer.headers["request-id"] == answer.headers["x-request-id"]
+        for answer in (
+            client.get("/v1/messages2"),
+            client.post("/v1/chat/completions", {}),
+            stranger.get("/v1/models"),
+        ):
+            assert "type" not in answer.json
+            assert "request-id" not in answer.headers
+
+
+def test_the_key_may_come_in_either_header() -> None:
+    with FakeTarget(lambda call: "a") as target, serving(target, api_key=KEY) as server:  # type: ignore[arg-type]
+        client = HttpClient(server.url)
+        for headers, status in (
+            ({"x-api-key": KEY}, 200),
+            ({"x-api-key": "wrong"}, 401),
+            ({"x-api-key": "", "authorization": f"Bearer {KEY}"}, 200),
+            ({"x-api-key": KEY, "authorization": "Basic abc"}, 200),
+            ({"x-api-key": KEY, "authorization": "Bearer wrong"}, 401),
+            ({"x-api-key": ""}, 401),
+        ):
+            assert client.get("/v1/models", **headers).status == status
