@@ -24,8 +24,8 @@ LEVELS: dict[str, list[str]] = {
         "__main__",
     ],
     "rtlang.bench": [
-        "checkpoint machine measure",
-        "heavy_model language workloads",
+        "checkpoint machine measure server_process",
+        "agents heavy_model language workloads",
         "baselines speculation",
         "states steps",
         "comparison",

@@ -25,12 +25,12 @@ from urllib.parse import urlsplit
 
 import typer
 
+from rtlang.bench.server_process import ServerProcess
 from rtlang.console.one_line_errors import one_line_errors
 from rtlang.console.options import with_settings
 from rtlang.console.source import CommandError
 from rtlang.contract.config import RuntimeConfig
 from rtlang_bench.command import command, progress
-from rtlang_bench.serve.server_process import ServerProcess
 
 GOAL_S = 0.5
 """No request takes so much longer than the slowest one alone."""

@@ -20,11 +20,11 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
+from rtlang.bench.server_process import ServerProcess
 from rtlang.contract.process.logs import REQUEST_LOGGER
 from rtlang.contract.request_graph import Apply, Arg, RequestGraph
 from rtlang.contract.service.principal_loads import PrincipalLoad, busiest, loads_between, read_loads
 from rtlang_bench.command import command
-from rtlang_bench.serve.server_process import ServerProcess
 
 NAMES = ("ana", "ben", "cleo", "dan")
 OPERATOR = "operator"

@@ -15,12 +15,12 @@ from typing import Any, Protocol
 
 from rtlang.bench.checkpoint import SHAPES, write_random
 from rtlang.bench.measure import percentile
+from rtlang.bench.server_process import ServerProcess
 from rtlang.contract.config import EMBEDDED_MODEL
 from rtlang.model.loader import model_directory
 from rtlang_bench.figure import Figure
 from rtlang_bench.frontend.load_client import Load, Report, run_load
 from rtlang_bench.frontend.vllm_server import VllmServer
-from rtlang_bench.serve.server_process import ServerProcess
 
 CPU_RATIO, FIRST_TOKEN_RATIO = 0.7, 1.0
 _SHAPE = "llama-36m"

@@ -15,11 +15,11 @@ from typing import Any
 
 import rtlang
 from rtlang.bench.measure import percentile
+from rtlang.bench.server_process import ServerProcess
 from rtlang_bench.figure import Figure, fairness
 from rtlang_bench.frontend.feed_client import feed_gaps
 from rtlang_bench.frontend.load_client import Load, Report, run_load
 from rtlang_bench.frontend.null_server import MODULE
-from rtlang_bench.serve.server_process import ServerProcess
 from rtlang_bench.serve.streams import Canary
 
 FAIRNESS, FIRST_TOKEN_RATIO, EVENT_US = 0.95, 2.0, 120.0

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from rtlang_bench.serve.server_process import cpu_s
+from rtlang.bench.server_process import cpu_s
 
 _RECEIVE_BYTES = 1 << 16
 _TIMEOUT_S = 300.0

@@ -13,12 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import rtlang
+from rtlang.bench.server_process import ServerProcess
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.process.log_limit import limited_logs
 from rtlang.runtime.runtime import Runtime
 from rtlang_bench.figure import Figure
 from rtlang_bench.serve.engine_figures import STORY, WAIT_S, run_all
-from rtlang_bench.serve.server_process import ServerProcess
 from rtlang_bench.serve.streams import Recorder, generation
 
 FAULTS = {"raise:5": True, "nan:5": True, "memory:5": False}

@@ -13,13 +13,13 @@ from typing import Any
 
 import rtlang
 from rtlang.bench.measure import percentile
+from rtlang.bench.server_process import ServerProcess
 from rtlang.client.remote_runtime import RemoteRuntime
 from rtlang.contract.params import Constraint, ConstraintKind
 from rtlang.contract.request_graph import RequestGraph
 from rtlang_bench.figure import Figure, fairness
 from rtlang_bench.frontend.load_client import Load, run_load
 from rtlang_bench.serve import hostile
-from rtlang_bench.serve.server_process import ServerProcess
 from rtlang_bench.serve.streams import Canary, Recorder, generation
 
 BOMB_LIMIT_S, CANARY_LIMIT_MS, EIGHT_TOKENS_LIMIT_S = 10.0, 250.0, 0.5

@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
+from rtlang.bench.server_process import ServerProcess
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import RtlangError
 from rtlang_bench.figure import Figure
 from rtlang_bench.frontend import comparison, frontend_figures
 from rtlang_bench.serve import engine_figures, fault_figures, load_figures
-from rtlang_bench.serve.server_process import ServerProcess
 from rtlang_bench.serve.thread_attacks import ATTACKS
 from rtlang_bench.serve.thread_figures import thread_figures
 

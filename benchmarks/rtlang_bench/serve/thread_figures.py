@@ -12,10 +12,10 @@ import time
 from collections.abc import Iterable, Iterator
 
 import rtlang
+from rtlang.bench.server_process import ServerProcess
 from rtlang.client.remote_runtime import RemoteRuntime
 from rtlang.contract.params import Constraint, ConstraintKind
 from rtlang_bench.figure import Figure
-from rtlang_bench.serve.server_process import ServerProcess
 from rtlang_bench.serve.streams import Canary, Recorder, generation
 from rtlang_bench.serve.thread_attacks import ATTACKS
 

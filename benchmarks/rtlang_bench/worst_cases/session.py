@@ -21,8 +21,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from rtlang.bench.server_process import ServerProcess
 from rtlang.contract.runs.principal import PrincipalLimits
-from rtlang_bench.serve.server_process import ServerProcess
 from rtlang_bench.worst_cases import attacker, canaries
 from rtlang_bench.worst_cases.judge import Baseline, CaseRecord, Measurement, MemorySample, baseline_of
 

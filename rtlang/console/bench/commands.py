@@ -145,6 +145,73 @@ def bench_language(
             raise CommandError("the language exceeds a limit")
 
 
+@bench.command("agents")
+def bench_agents(
+    tasks: Annotated[int, typer.Option(min=1, max=10_000, help="Conversations, without sub-agents.")] = 30,
+    sessions: Annotated[int, typer.Option(min=1, max=256, help="Conversations at the same time.")] = 20,
+    turns: Annotated[int, typer.Option(min=2, max=10_000, help="Mean turns of a conversation.")] = 43,
+    scale: Annotated[float, typer.Option(min=0.001, max=1.0, help="Factor of all texts.")] = 0.025,
+    speed: Annotated[float, typer.Option(min=0.1, help="Divides the time that tools take.")] = 10.0,
+    pools: Annotated[
+        str, typer.Option(help="Tokens of all sessions at their largest, relative to the KV pool.", metavar="LIST")
+    ] = "1,3,10",
+    doors: Annotated[
+        str | None, typer.Option(help="Doors that the conversations use in turns; default: all.", metavar="NAMES")
+    ] = None,
+    side: Annotated[str | None, typer.Option(help="lru or sessions; default: both.", metavar="NAME")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the traces.")] = 0,
+    quick: Annotated[bool, typer.Option(help="A third of the turns, and as many tasks as sessions.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures to this file as JSON.")] = None,
+    markdown: Annotated[bool, typer.Option(help="Print the tables as markdown.")] = False,
+) -> None:
+    """Replay traces of agents against a server: what stays cached between turns, and the time to the first token.
+
+    Each trace runs with a KV pool for all conversations, and for a third and a tenth of them, with inferred sessions and without.
+    """
+    from rtlang.bench.agents.doors import DOORS
+    from rtlang.bench.agents.report import INFERRED, LRU
+    from rtlang.bench.agents.run import AgentsOptions, run_agents
+    from rtlang.bench.agents.traces import TraceOptions
+
+    progress = Console(stderr=True, highlight=False, markup=False)
+    with one_line_errors():
+        check_json_path(json_file)
+        sides = {None: (LRU, INFERRED), "lru": (LRU,), "sessions": (INFERRED,)}
+        if side not in sides:
+            raise CommandError(f"--side {side}: expected lru or sessions")
+        if quick:
+            turns, tasks = max(2, turns // 3), sessions
+        options = AgentsOptions(
+            TraceOptions(tasks, turns, scale, seed),
+            sessions,
+            _factors(pools),
+            sides[side],
+            _named("--doors", doors, tuple(DOORS)),
+            speed,
+        )
+        command = shlex.join(["rtlang", *sys.argv[1:]])
+        with told(progress) as tell:
+            report = run_agents(options, command=command, tell=tell)
+        show_report(report, markdown=markdown, json_file=json_file)
+
+
+def _factors(text: str) -> tuple[float, ...]:
+    try:
+        found = tuple(float(each) for each in text.split(","))
+    except ValueError:
+        found = ()
+    if not found or not all(0 < each <= 1000 for each in found):
+        raise CommandError(f"--pools {text}: expected numbers above 0 and at most 1000, comma-separated")
+    return found
+
+
+def _named(option: str, text: str | None, known: tuple[str, ...]) -> tuple[str, ...]:
+    found = known if text is None else tuple(name.strip() for name in text.split(","))
+    if not set(found) <= set(known):
+        raise CommandError(f"{option} {text}: expected names among {', '.join(known)}")
+    return found
+
+
 def _moved(name: str) -> None:
     """Tell where a benchmark of developers is, whatever its options."""
 

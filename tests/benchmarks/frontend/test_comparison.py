@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
+from rtlang.bench.server_process import ServerProcess
 from rtlang_bench.frontend import comparison
 from rtlang_bench.frontend.comparison import Case
 from rtlang_bench.frontend.load_client import Report
 from rtlang_bench.frontend.null_server import MODULE
-from rtlang_bench.serve.server_process import ServerProcess
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the client needs epoll")
 

@@ -6,9 +6,9 @@ import json
 import urllib.request
 
 import rtlang
+from rtlang.bench.server_process import ServerProcess
 from rtlang_bench.frontend.null_engine import PIECES
 from rtlang_bench.frontend.null_server import MODULE
-from rtlang_bench.serve.server_process import ServerProcess
 from rtlang_bench.serve.streams import Recorder, generation
 
 

@@ -66,3 +66,19 @@ def test_language_tells_every_figure_and_fails_over_a_limit(
     result = CliRunner().invoke(app, ["bench", "language"])
     assert (result.exit_code, result.stdout) == (1, f"{low}\n{high}\n")
     assert "exceeds a limit" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--pools", "1,x"], "--pools 1,x: expected numbers above 0"),
+        (["--pools", "0"], "--pools 0: expected numbers above 0"),
+        (["--doors", "chat,fax"], "--doors chat,fax: expected names among chat"),
+        (["--side", "both"], "--side both: expected lru or sessions"),
+        (["--json", "/no/such/folder/x.json"], "the parent folder does not exist"),
+    ],
+)
+def test_agents_refuses_unknown_options_before_it_starts(arguments: list[str], told: str) -> None:
+    result = CliRunner().invoke(app, ["bench", "agents", *arguments])
+    assert result.exit_code != 0
+    assert told in " ".join(result.stderr.split())

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from rtlang.bench.server_process import ServerProcess, _samples
 from rtlang.contract.errors import EngineDeadError
-from rtlang_bench.serve.server_process import ServerProcess, _samples
 
 LISTENING = "import time; print('loading'); print('serving a model at ws://127.0.0.1:9', flush=True); time.sleep(60)"
 
