@@ -63,7 +63,7 @@ LEVELS: dict[str, list[str]] = {
         "blocks node_work service",
     ],
     "rtlang.engine": [
-        "checkpoints planning program_pages token_rules",
+        "checkpoints planning program_pages sessions token_rules",
         "constraints",
         "requests",
         "device_constraints drafts fault_isolation tiers",

@@ -131,6 +131,9 @@ class RuntimeConfig:
     retention_share: float = _setting(
         0.5, "maximum share of the KV pool kept for sequences that open programs continue later; 0 keeps none"
     )
+    infer_sessions: bool = _setting(
+        True, "find the sessions that requests continue by the tokens of their prompts, and keep their pages for them"
+    )
     policy: str = _setting("program", "order of waiting requests: program, fcfs or longest_prefix")
     max_rows: int | None = _setting(
         None, "maximum number of requests in one step; default: 256 on the CPU, 64 on a GPU"

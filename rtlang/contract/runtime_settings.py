@@ -100,6 +100,8 @@ class RuntimeSettings(TypedDict, total=False):
     """JSON file of prompts whose cached pages all namespaces share; default: none"""
     retention_share: float
     """maximum share of the KV pool kept for sequences that open programs continue later; 0 keeps none"""
+    infer_sessions: bool
+    """find the sessions that requests continue by the tokens of their prompts, and keep their pages for them"""
     policy: Literal["program", "fcfs", "longest_prefix"]
     """order of waiting requests: program, fcfs or longest_prefix"""
     max_rows: int | None

@@ -47,6 +47,8 @@ from rtlang.engine.requests.request_checks import check_request
 from rtlang.engine.scheduling.scheduler import Scheduler
 from rtlang.engine.scheduling.state_slots import state_slots_for
 from rtlang.engine.scheduling.step_planner import planner_for
+from rtlang.engine.sessions.engine_sessions import EngineSessions
+from rtlang.engine.sessions.session_table import Turn
 from rtlang.engine.step_pipeline import SampledRows, StepPipeline
 from rtlang.engine.tiers.configured_tiers import CacheTiers
 from rtlang.engine.tiers.fetch_price import compute_seconds
@@ -94,6 +96,7 @@ class Engine:
     Attributes:
         last_step: the step scheduled last; None before, and if there was nothing to compute.
         work: the record of what is worked on, and for which graph.
+        sessions: the sessions of its requests; None without `config.infer_sessions`.
     """
 
     def __init__(
@@ -137,6 +140,8 @@ class Engine:
             drafter=self.drafter,
             states=state_slots_for(runner, self.cache),
         )
+        self.sessions = EngineSessions(config.page_size) if config.infer_sessions else None
+        self._now = 0.0  # the time of the last call that was given one
         self.num_steps = self.num_generated_tokens = self.num_prompt_tokens = self.num_cached_tokens = 0
         self._runner, self._compiler, self._wake = runner, compiler, wake
         self._num_pages, self._next_id = runner.num_pages, 1
@@ -240,6 +245,9 @@ class Engine:
             resampled_ids=resampled_ids,
         )
         request.max_tokens = max_tokens
+        self._now = now
+        if self.sessions is not None and not spec.score_only:
+            request.turn = self.sessions.begin(spec.principal, spec.prompt_ids, request.eos_ids, spec.session, now)
         self._next_id += 1
         self._is_stalled = False
         self._requests[request.request_id] = request
@@ -272,6 +280,7 @@ class Engine:
         Raises:
             RuntimeError: steps fail whatever is in them, and the runner cannot be rebuilt; the engine cannot continue.
         """
+        self._now = now
         if self._rebuilding is not None:
             if not self._rebuilding.done():
                 return self._take_unreported()
@@ -421,8 +430,22 @@ class Engine:
         self.num_cached_tokens += request.stats.num_cached_tokens
         self.preparation.forget(request)
         self.scheduler.remove(request)
+        if self.sessions is not None and request.turn is not None:
+            self._end_turn(self.sessions, request, request.turn)
         request.program.account.add(request.account)
         self._requests.pop(request.request_id, None)
+
+    def _end_turn(self, sessions: EngineSessions, request: Request, turn: Turn) -> None:
+        stats = request.stats
+        sessions.end(
+            turn,
+            request.output_token_ids,
+            request.output_text.text,
+            request.spec.session,
+            self._now,
+            num_cached=None if stats.first_step_time is None else stats.num_cached_tokens,
+            num_replayed=stats.num_replayed_tokens,
+        )
 
     def _fail(self, request: Request, error: RtlangError) -> None:
         if request.states is not None and isinstance(error, NumericsError):

@@ -122,7 +122,7 @@ class GraphRun:
         self._do_beside = None if services.offload_of is None else services.offload_of(options.principal)
         self.graph_id = graph_id
         self._listener, self._share, self._priority = listener, share, options.priority
-        self._principal = options.principal
+        self._principal, self._session = options.principal, options.session
         self._services, self._loop, self._is_broken = services, loop, services.is_broken
         self._arrival = loop.clock()
         options = options.begun(self._arrival)
@@ -302,6 +302,7 @@ class GraphRun:
             principal=self._principal,
             program=self._program,
             credit=self._credit,
+            session=self._session,
         )
         if spec.constraint is None:
             return start(whole)

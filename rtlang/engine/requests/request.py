@@ -19,6 +19,7 @@ from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import Constraint, FinishReason, SamplingParams
 from rtlang.contract.runs.principal import LOCAL, Principal
+from rtlang.contract.runs.session_options import SessionOptions
 from rtlang.contract.step import LogitFilters, SampledToken
 from rtlang.engine.constraints.session import ConstraintSession
 from rtlang.engine.requests.credit import Credit
@@ -26,6 +27,7 @@ from rtlang.engine.requests.detokenizer import IncrementalDetokenizer
 from rtlang.engine.requests.flow import Flow
 from rtlang.engine.requests.held_states import HeldStates
 from rtlang.engine.requests.program_account import ProgramAccount
+from rtlang.engine.sessions.session_table import Turn
 
 
 class RequestStatus(Enum):
@@ -102,6 +104,7 @@ class RequestSpec:
         site: which generation of which program it is; None if that is not known.
         branch_points: positions of the prompt at which other sequences are expected to go on: states are kept there; see
             `rtlang.engine.checkpoints`.
+        session: of the chat that it answers; None without one.
     """
 
     prompt_ids: Sequence[int]
@@ -124,6 +127,7 @@ class RequestSpec:
     credit: Credit | None = None
     site: Hashable | None = None
     branch_points: Sequence[int] = ()
+    session: SessionOptions | None = None
 
 
 @dataclass(slots=True)
@@ -225,6 +229,7 @@ class Request:
         prompt_s: expected time of the part of its prompt that is not computed, in seconds; 0 while it is not known.
         last_step_id: the step that computed it last.
         num_passed: requests of others that started while it waited for pages.
+        turn: its place in a session; None if sessions are not inferred, or nothing is generated.
         awaited: the running request that will keep a state for it, and the position of that state; None if it waits for none.
         needs_history: whether its next token depends on the tokens before it otherwise than through the model.
     """
@@ -259,6 +264,7 @@ class Request:
     prompt_s: float = 0.0
     last_step_id: int = 0
     num_passed: int = 0
+    turn: Turn | None = None
     awaited: tuple[Request, int] | None = None
     needs_history: bool = field(init=False)
     max_surprise: float = field(init=False)

@@ -1,0 +1,82 @@
+"""How soon clients continue a session after a reply: a histogram that begins with a prior and forgets slowly.
+
+Replies that end in calls come back after the time of the tools, mostly within a minute; final answers come back when a person has read
+them, or never. The histogram of each principal begins with one of these priors and learns from its own sessions only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum, auto
+
+FIRST_S = 0.125
+"""The end of the first bucket, in seconds; each further one ends at twice the time."""
+NUM_BUCKETS = 14
+HORIZON_S = FIRST_S * (1 << (NUM_BUCKETS - 1))
+"""The end of the last bucket, 17 minutes; later returns count as none."""
+MAX_COUNT = 512.0
+"""Replies in one histogram; then all counts are halved."""
+
+
+class ReplyKind(Enum):
+    """What the end of a reply says about the next turn."""
+
+    CALLS = auto()  # the client is to send results of tool calls
+    FINAL = auto()  # an answer for a person, or a text that was cut
+
+    @property
+    def prior(self) -> Sequence[float]:
+        """Weights of the buckets, and of no return."""
+        return _PRIORS[self]
+
+
+# In replies: as many known ones would make up for the prior. Tools: log-normal with a median of 4 s; people: half of them return.
+_PRIORS = {
+    ReplyKind.CALLS: (0.1, 0.2, 0.5, 0.8, 1.1, 1.3, 1.3, 1.1, 0.8, 0.4, 0.2, 0.1, 0.05, 0.02, 0.1),
+    ReplyKind.FINAL: (0.0, 0.0, 0.0, 0.0, 0.05, 0.1, 0.2, 0.4, 0.6, 0.7, 0.7, 0.6, 0.4, 0.2, 4.0),
+}
+
+
+class ReturnTimes:
+    """The times between replies of one kind and the requests that continue them. Owned by one owner of a `SessionTable`."""
+
+    __slots__ = ("_counts",)
+
+    def __init__(self, kind: ReplyKind) -> None:
+        self._counts = list(kind.prior)
+
+    def note_return(self, seconds: float) -> None:
+        """A reply was continued after this time."""
+        self._add(_bucket(seconds))
+
+    def note_end(self) -> None:
+        """A reply was not continued within `HORIZON_S`."""
+        self._add(NUM_BUCKETS)
+
+    def expected_share(self, age_s: float, within_s: float) -> float:
+        """The probability that a reply, which was not continued for `age_s`, is continued in the next `within_s` seconds, 0 to 1."""
+        later = self._after(age_s)
+        total = later + self._counts[NUM_BUCKETS]
+        return (later - self._after(age_s + within_s)) / total if total > 0 else 0.0
+
+    def _after(self, seconds: float) -> float:
+        """The weight of returns after a time; within a bucket they are spread evenly."""
+        index = _bucket(seconds)
+        if index >= NUM_BUCKETS:
+            return 0.0
+        end = FIRST_S * (1 << index)
+        start = end / 2 if index else 0.0
+        return sum(self._counts[index + 1 : NUM_BUCKETS]) + self._counts[index] * (end - seconds) / (end - start)
+
+    def _add(self, index: int) -> None:
+        counts = self._counts
+        counts[index] += 1.0
+        if sum(counts) > MAX_COUNT:
+            self._counts = [each / 2 for each in counts]
+
+
+def _bucket(seconds: float) -> int:
+    index, end = 0, FIRST_S
+    while seconds >= end and index < NUM_BUCKETS:
+        index, end = index + 1, 2 * end
+    return index

@@ -1,0 +1,149 @@
+"""The sessions of an engine on a runner whose pages hold token ids: found through every way that a request can take."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.runs.principal import Principal
+from rtlang.contract.runs.session_options import SessionOptions
+from rtlang.engine.requests.request import Request
+from rtlang.engine.sessions.engine_sessions import EVICTED, message_border
+from rtlang.engine.sessions.return_times import ReplyKind
+from rtlang.engine.sessions.session_table import Session, TurnKind
+from tests.support.engine.engine_driver import ExpectingDriver
+from tests.support.engine.fake_runner import FakeRunner
+from tests.support.engine.state_driver import StateDriver
+from tests.support.long_tests import sized
+
+
+class Driver(ExpectingDriver):
+    """An engine on a fake runner; settings of RuntimeConfig by name."""
+
+    def __init__(self, num_pages: int = 64, page_size: int = 4, **settings: Any) -> None:
+        config = RuntimeConfig(page_size=page_size, num_pages=num_pages, max_step_tokens=32, **settings)
+        super().__init__(FakeRunner(num_pages, page_size), config)
+
+    def sessions(self, owner: str = "") -> list[Session]:
+        assert self.engine.sessions is not None
+        return [each for each in self.engine.sessions.table if each.owner == owner or not owner]
+
+
+def turn_of(request: Request) -> Any:
+    assert request.turn is not None
+    return request.turn
+
+
+def test_a_border_is_behind_the_last_end_of_a_message() -> None:
+    assert message_border([5, 0, 6, 0, 7, 8], {0}) == 4
+    assert message_border([5, 6], {0}) == 2
+    assert message_border([0, *[5] * 40], {0}) == 41
+    assert message_border([], {0}) == 0
+
+
+def test_turns_of_a_chat_are_one_session_with_its_cached_share() -> None:
+    driver = Driver()
+    tokens, num_returning = list(range(10, 40)), 0
+    for number in range(4):
+        num_returning += len(tokens) - 3 if number else 0
+        request = driver.add(tokens, 5)
+        driver.run()
+        tokens = [*request.token_ids, 7, 8, 9]
+    (session,) = driver.sessions()
+    assert (session.num_turns, session.num_running, session.num_tokens) == (4, 0, len(tokens) - 3)
+    assert session.num_returning_tokens == num_returning
+    num_missing = session.num_returning_tokens - session.num_cached_tokens
+    assert num_missing == sum(len(each.token_ids) == each.num_prompt_tokens + 5 for each in list(driver.last)[:3])
+    assert session.last_miss is None
+
+
+def test_a_session_whose_pages_were_evicted_says_so() -> None:
+    driver = Driver(num_pages=24)
+    first = driver.add(list(range(100, 140)), 4)
+    driver.run()
+    driver.engine.cache.clear()
+    driver.add([*first.token_ids, 7], 4)
+    driver.run()
+    (session,) = driver.sessions()
+    assert (session.last_miss, session.num_cached_tokens, session.num_returning_tokens) == (EVICTED, 0, 44)
+
+
+def test_marks_of_calls_keys_and_principals_are_noted() -> None:
+    driver = Driver()
+    assert driver.engine.sessions is not None
+    request = driver.add([50, 51], 6, session=SessionOptions(key="mine", keep_s=9.0))
+    driver.run()
+    text = driver.text[request]
+    (session,) = driver.sessions()
+    assert (session.reply, session.keep_s) == (ReplyKind.FINAL, 9.0)
+    assert session.key_digest is not None
+    assert session.key_digest != "mine"
+    marks = SessionOptions(call_marks=("no such text", text[2:4]))
+    again = driver.add([50, 51], 6, session=marks, principal=Principal("other", namespace="n"))
+    driver.run()
+    assert turn_of(again).kind is TurnKind.NEW
+    (other,) = driver.sessions("other")
+    assert (other.reply, other.namespace) == (ReplyKind.CALLS, "n")
+
+
+def test_without_the_setting_nothing_is_looked_for() -> None:
+    driver = Driver(infer_sessions=False)
+    request = driver.add([50, 51], 6)
+    driver.run()
+    assert driver.engine.sessions is None
+    assert request.turn is None
+
+
+@pytest.mark.parametrize("seed", range(sized(60, usual=6)))
+def test_random_traces_give_the_same_texts_and_the_sessions_of_string_prefixes(seed: int) -> None:
+    """With choices, preemption, aborts and models with states; every page is accounted for after each step."""
+    generator = random.Random(seed)
+    driver: Any = Driver(num_pages=generator.choice((14, 24, 80)), max_rows=4)
+    if seed % 3 == 2:
+        driver = StateDriver(generator.choice((5, 9)), 24, max_rows=4)
+    expected = driver.outputs if isinstance(driver, Driver) else driver.expected
+    known: dict[str, dict[str, None]] = {"a": {}, "b": {}}  # texts of prompts and of prompts with outputs
+    asked: list[Request] = []
+    ended: set[Request] = set()
+
+    def note() -> None:
+        for each in asked:
+            if each in driver.last and each not in ended:
+                ended.add(each)
+                if each.num_output_tokens:
+                    known[each.spec.principal.name]["".join(map(chr, each.token_ids))] = None
+
+    for _ in range(25):
+        owner = generator.choice("ab")
+        base = generator.choice(asked).token_ids if asked and generator.random() < 0.8 else []
+        prompt = [*base[: generator.randint(0, len(base))], *(generator.randint(100, 101) for _ in range(5))]
+        prompt = [*base, 100, 101][:30] if generator.random() < 0.6 else prompt[:30]
+        text = "".join(map(chr, prompt))
+        longest = max((len(each) for each in known[owner] if text.startswith(each)), default=0)
+        marks = SessionOptions(call_marks=("a", "b", "c", "d"), keep_s=generator.choice((None, 5.0)))
+        for choice in range(generator.choice((1, 1, 3))):
+            request = driver.add(
+                prompt, generator.randint(1, 9), choice=choice, session=marks, principal=Principal(owner)
+            )
+            assert turn_of(request).num_returning_tokens == (longest if choice == 0 else len(prompt))
+            known[owner][text] = None
+            asked.append(request)
+        for _ in range(generator.randint(0, 6)):
+            driver.step()
+            note()
+        waiting = [each for each in asked if each not in driver.last]
+        if waiting and generator.random() < 0.2:
+            driver.engine.abort(generator.choice(waiting))
+            driver.step()
+            note()
+    driver.run()
+    driver.assert_idle()
+    for request in asked:
+        if driver.last[request].error is None:
+            assert request.output_token_ids == expected[request]
+    assert driver.engine.sessions is not None
+    driver.engine.sessions.table.check()
+    assert all(not each.num_running for each in driver.engine.sessions.table)
