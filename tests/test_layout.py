@@ -55,6 +55,14 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/serve/records/test_request_record.py",
         "it begins and ends the records that are tested there",
     ),
+    "rtlang/serve/http/form_upload.py": (
+        "tests/serve/http/routes/test_files.py",
+        "forms go through the route of files there",
+    ),
+    "rtlang/serve/http/inner_requests.py": (
+        "tests/serve/http/routes/test_batches.py",
+        "the requests of batches are compared with live ones there",
+    ),
     "rtlang/fleet/host/worker.py": ("tests/fleet/engines/test_engine_process.py", "its processes are started there"),
     "grammars/rtlang_grammars/context_free/lark_errors.py": (
         "tests/grammars/context_free/test_lark_source_imports.py",

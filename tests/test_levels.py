@@ -138,7 +138,7 @@ LEVELS: dict[str, list[str]] = {
     "rtlang.serve": [
         "json_parts",
         "client_messages event_bridge idempotent_extends network openai records",
-        "anthropic connection responses resumable sglang",
+        "anthropic batch connection responses resumable sglang",
         "service",
         "http opening_handshake output_flow streams",
         "websocket websocket_mode",
@@ -147,8 +147,8 @@ LEVELS: dict[str, list[str]] = {
     "rtlang.serve.http": [
         "direct_events errors",
         "access_middleware anthropic_middleware graph_stream snapshot_feed sse text_models",
-        "asked_events client_work openapi request_middleware",
-        "body response_turn",
+        "asked_events client_work form_upload openapi request_middleware",
+        "body inner_requests response_turn",
         "routes",
         "app",
     ],

@@ -361,6 +361,13 @@ class ServeConfig:
     max_detached: int = _setting(
         1024, "maximum number of graphs of one principal that run without a connection, to be resumed"
     )
+    files_dir: str | None = _setting(
+        None,
+        "folder of uploaded files and batches, which go on after a restart; default: a temporary folder, deleted at the end of the server",
+    )
+    files_bytes: int = _setting(
+        1 << 30, "maximum size of all files of one principal together, outputs of batches included, in bytes"
+    )
     request_log: bool = _setting(True, "write one line about each request to the log, without any text of it")
     sglang_routes: bool = _setting(True, "serve /generate and the other routes of SGLang's clients")
     parse_special: bool = _setting(
@@ -374,7 +381,10 @@ class ServeConfig:
         if self.port > 65535:
             raise ConfigError("port", self.port, "expected 0 to 65535")
         _at_least(
-            self, 1, "max_connections", "max_streams", "max_frame_bytes", "send_buffer_bytes", "resume_buffer_bytes"
+            self,
+            1,
+            *("max_connections", "max_streams", "max_frame_bytes", "send_buffer_bytes", "resume_buffer_bytes"),
+            "files_bytes",
         )
         _at_least(self, 0, "max_detached")
         _at_least(

@@ -181,6 +181,8 @@ class Server:
                 await _until(http.listening, serving)
                 listener.listen(_BACKLOG)  # asyncio has one number for both
                 logger.info("serving at %s with %s", self.url, {**server_info.limits})
+                for start in service.at_start:
+                    start()
                 on_listening()
                 await _until(stop, serving)
                 await self._drain(service)
@@ -190,6 +192,8 @@ class Server:
                 http.ending.set()
                 await serving
                 listener.close()
+                for end in service.at_end:
+                    end()
                 service.work.close()
 
     def stop(self) -> None:

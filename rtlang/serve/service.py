@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any, Protocol, TypeVar
+
+from starlette.routing import BaseRoute
 
 from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.config import ServeConfig
@@ -20,6 +22,7 @@ from rtlang.contract.runs.run_options import Ability, RunOptions, abilities_of
 from rtlang.contract.service.metrics import Metrics
 from rtlang.contract.service.target import GraphRun, Listener, Target
 from rtlang.protocol.messages import DEFAULT_CREDIT, CloseCode
+from rtlang.serve.batch.file_store import FileStore
 from rtlang.serve.connection import ServerInfo
 from rtlang.serve.event_bridge import EventBridge
 from rtlang.serve.network.key_table import KeyTable
@@ -108,6 +111,10 @@ class StreamService:
             None  # asked of the target at the first chat: it may have to load the model
         )
         self.numbers = count(1)
+        self.files: FileStore | None = None  # opened at the first use
+        self.routes: Sequence[BaseRoute] = ()  # of the application
+        self.at_start: list[Callable[[], None]] = []  # called once the server listens
+        self.at_end: list[Callable[[], None]] = []
         self.is_draining = False
         self.idle = asyncio.Event()
         watch = getattr(target, "watch", None)
@@ -197,6 +204,13 @@ class StreamService:
             self.metrics.ws_connections.dec()
         connections.discard(socket)
         self.check_idle()
+
+    def principal_named(self, name: str) -> Principal | None:
+        """The principal of a name, for work that no request asks for now; None if it has no key."""
+        if self.keys.is_open:
+            found = self.keys.principal_of(None)
+            return found if found is not None and found.name == name else None
+        return self.keys.current(Principal(name))
 
     def _note_state(self, state: str) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: the server has stopped

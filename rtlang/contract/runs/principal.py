@@ -84,7 +84,8 @@ class Principal:
         namespace: requests reuse cached prefixes of their own namespace only.
         limits: limits of its unfinished work.
         min_priority, max_priority: the priorities that its graphs may have; lower values run first.
-        client: one client of the principal, such as a connection. Clients of one principal share its limits, and its tokens equally.
+        client: one client of the principal, such as a connection. Clients of one principal share its limits and its tokens.
+        share: of this client in the tokens, relative to the other clients; at most 1, which is usual, and less for work that can wait.
     """
 
     name: str = "local"
@@ -94,6 +95,7 @@ class Principal:
     min_priority: int = -MAX_PRIORITY
     max_priority: int = MAX_PRIORITY
     client: str = ""
+    share: float = 1.0
 
     def __post_init__(self) -> None:
         for name in ("name", "namespace", "client"):
@@ -102,6 +104,7 @@ class Principal:
             if not is_text or (name == "name" and not value):
                 raise ConfigError(name, value, f"expected printable text of at most {MAX_NAME_LENGTH} characters")
         _check_number("weight", self.weight, MAX_WEIGHT)
+        _check_number("share", self.share, 1.0)
         for name in ("min_priority", "max_priority"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not -MAX_PRIORITY <= value <= MAX_PRIORITY:

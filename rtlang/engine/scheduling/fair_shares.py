@@ -1,15 +1,16 @@
 """Fair shares between principals and their clients: start-time fair queueing on computed tokens.
 
 A *flow* is one client of one principal. Each flow has a virtual time, which grows by the tokens computed for it, divided by its weight;
-the flow with the smallest virtual time is served next. The clients of a principal that have work share its weight equally, so more
-connections give a principal no larger share. A flow that was idle begins at the virtual time of the flow served last: it neither saves up
-service nor forgets what it had beyond its share.
+the flow with the smallest virtual time is served next. The clients of a principal that have work divide its weight by their shares, which
+are usually equal, so more connections give a principal no larger share. A flow that was idle begins at the virtual time of the flow served
+last: it neither saves up service nor forgets what it had beyond its share.
 """
 
 from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
+from dataclasses import replace
 
 from rtlang.contract.runs.principal import Principal
 from rtlang.engine.requests.flow import Flow
@@ -31,6 +32,7 @@ class FairShares:
         self.active: list[Flow] = []
         self._flows: dict[tuple[str, str], Flow] = {}
         self._num_clients: Counter[str] = Counter()  # flows with work, by name of the principal
+        self._client_shares: dict[str, float] = {}  # the sum of their shares
         self._num_running: Counter[str] = Counter()  # by name of the principal
         self._num_prompt_tokens: Counter[str] = Counter()  # of running requests
         self._num_flows = 0
@@ -48,10 +50,15 @@ class FairShares:
             self._forget_settled()
             self._num_flows += 1
             flow = self._flows[name] = Flow(principal, self._num_flows)
+        if (
+            flow.num_open and principal.share != flow.principal.share
+        ):  # the sum of the shares counts that of its arrival
+            principal = replace(principal, share=flow.principal.share)
         flow.principal = principal
         if not flow.num_open:
             flow.virtual_time = max(flow.virtual_time, self.now)
             self._num_clients[principal.name] += 1
+            self._client_shares[principal.name] = self._client_shares.get(principal.name, 0.0) + principal.share
             insort(self.active, flow, key=lambda each: each.number)
         flow.num_open += 1
         return flow
@@ -64,12 +71,14 @@ class FairShares:
             self.active.remove(flow)
             name = flow.principal.name
             self._num_clients[name] -= 1
+            self._client_shares[name] -= flow.principal.share
             if not self._num_clients[name]:
-                del self._num_clients[name]
+                del self._num_clients[name], self._client_shares[name]
 
     def weight(self, flow: Flow) -> float:
         """The share of the flow relative to others."""
-        return flow.principal.weight / max(1, self._num_clients[flow.principal.name])
+        principal = flow.principal
+        return principal.weight * principal.share / max(principal.share, self._client_shares.get(principal.name, 0.0))
 
     def serve(self, flow: Flow, num_tokens: int) -> None:
         """Charge tokens to a flow, which had the smallest virtual time of those that could be served."""

@@ -16,8 +16,10 @@ from rtlang.serve.http.errors import FaultMiddleware, HttpError, http_exception_
 from rtlang.serve.http.openapi import description_route
 from rtlang.serve.http.request_middleware import RequestMiddleware
 from rtlang.serve.http.routes import anthropic as routes_anthropic
+from rtlang.serve.http.routes import batches as routes_batches
 from rtlang.serve.http.routes import cache as routes_cache
 from rtlang.serve.http.routes import conversations as routes_conversations
+from rtlang.serve.http.routes import files as routes_files
 from rtlang.serve.http.routes import live_view as routes_page
 from rtlang.serve.http.routes import openai as routes_openai
 from rtlang.serve.http.routes import operations as routes_operations
@@ -34,6 +36,8 @@ GROUPS: tuple[Callable[[StreamService], list[Route]], ...] = (
     routes_responses.routes,
     routes_conversations.routes,
     routes_anthropic.routes,
+    routes_files.routes,
+    routes_batches.routes,
     routes_tokens.routes,
     routes_cache.routes,
     routes_native.routes,
@@ -58,6 +62,7 @@ TABLES: Mapping[str, FieldTable] = {
 def create_app(service: StreamService) -> Starlette:
     """The ASGI application of a server."""
     all_routes = [route for group in GROUPS for route in group(service)]
+    service.routes = all_routes
     all_routes.append(description_route(all_routes, TABLES))
     return Starlette(
         routes=all_routes,

@@ -182,8 +182,9 @@ def _entry(where: str, entry: object) -> tuple[str, Principal]:
         )
     if "name" not in given:
         raise ConfigError(f"{where}, name", None, "expected a name")
-    if "client" in given:
-        raise ConfigError(f"{where}, client", given["client"], "unknown field")
+    for name in ("client", "share"):
+        if name in given:
+            raise ConfigError(f"{where}, {name}", given[name], "unknown field")
     try:
         principal = Principal.from_plain({"namespace": given["name"]} | given)
     except ConfigError as error:

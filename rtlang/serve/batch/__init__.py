@@ -1,0 +1,1 @@
+"""Files and batches: requests in a file, run beside live ones."""
