@@ -34,7 +34,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rtlang_grammars": set(),  # inner layers: tests/grammars/test_layers.py
     "rtlang.contract": {"rtlang_grammars"},
     "rtlang.compiler": {"rtlang.contract"},
-    "rtlang.lang": {"rtlang.contract", "rtlang.compiler", "rtlang_grammars"},
+    "rtlang.tool_servers": {"rtlang.contract"},
+    "rtlang.lang": {"rtlang.contract", "rtlang.compiler", "rtlang.tool_servers", "rtlang_grammars"},
     "rtlang.work": {"rtlang.contract"},
     "rtlang.cache": set(),
     "rtlang.model": {"rtlang.contract", "rtlang.cache", *LIBRARIES},
@@ -45,7 +46,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rtlang.testing": {"rtlang.contract", "rtlang.runtime"},
     "rtlang.cassette": {"rtlang.contract", "rtlang.lang", "rtlang.protocol", "rtlang.runtime", "rtlang_grammars"},
     "rtlang.fleet": {"rtlang.client", "rtlang.contract", "rtlang.work", "rtlang.protocol", "rtlang.runtime"},
-    "rtlang.serve": {"rtlang.contract", "rtlang.work", "rtlang.protocol", "rtlang_grammars"},
+    "rtlang.serve": {"rtlang.contract", "rtlang.work", "rtlang.protocol", "rtlang.tool_servers", "rtlang_grammars"},
     "rtlang.compat": {"rtlang.fleet", "rtlang.contract", "rtlang.lang", "rtlang.runtime"},
     "rtlang": {
         "rtlang.cassette",

@@ -16,7 +16,7 @@ MAX_FILES = 15
 LEVELS: dict[str, list[str]] = {
     "rtlang": [
         "cache contract tiny",
-        "compiler model protocol work",
+        "compiler model protocol tool_servers work",
         "client engine lang serve",
         "runtime",
         "bench cassette fleet testing",

@@ -9,27 +9,30 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shlex
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from rtlang.contract.errors import ConfigError, McpError, ParameterError
+from rtlang.contract.errors import McpError, ParameterError
 from rtlang.lang.effect_marks import effect
 from rtlang.lang.output_types.tool_calls import BoundTool
+from rtlang.tool_servers.session import (
+    all_tools,
+    is_broken,
+    mcp_package,
+    open_session,
+    reason_of,
+    result_text,
+    result_value,
+    words_of,
+)
 from rtlang_grammars import GrammarError
 from rtlang_grammars.formats.tools import Tool
 
 if TYPE_CHECKING:
     from mcp import Client
-
-MAX_TOOLS = 1024
-"""Tools of one server that are read."""
-_WRAPPED = "result"
-"""The only property of an output schema under which servers put a value that is no object."""
 
 
 class McpTools:
@@ -83,10 +86,14 @@ class McpTools:
     ) -> None:
         self.close()
 
+    def _call(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Call a tool on the connection of now, which may be another than that of the tool."""
+        return self._connected().call(name, arguments)
+
     def _connected(self) -> _Connection:
         with self._lock:
             if self._connection is None or not self._connection.is_open:
-                self._connection = _Connection(self._server, **self._options)
+                self._connection = _Connection(self._server, self._call, **self._options)
             return self._connection
 
 
@@ -114,27 +121,17 @@ def mcp(
         ParameterError: an argument is invalid; names it. ConfigError: the package `mcp` is not installed. McpError, when it connects: the
             server cannot be reached, or does not speak MCP.
     """
-    is_url = isinstance(server, str) and server.startswith(("http://", "https://"))
-    words = shlex.split(server) if isinstance(server, str) else list(server)
-    if not words or not all(isinstance(word, str) and word for word in words):
-        raise ParameterError("server", server, "expected an http(s):// URL, a command, or a list of its words")
+    words = words_of(server)
     if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not 0 < timeout_s <= 86_400:
         raise ParameterError("timeout_s", timeout_s, "expected seconds above 0 and at most 86400")
-    if headers is not None and not is_url:
+    if headers is not None and isinstance(words, list):
         raise ParameterError("headers", headers, "allowed only with a URL")
     for name, value in (("env", env), ("cwd", cwd)):
-        if value is not None and is_url:
+        if value is not None and isinstance(words, str):
             raise ParameterError(name, value, "allowed only with a command")
-    _package()
+    mcp_package()
     options = {"only": only, "prefix": prefix, "headers": headers, "env": env, "cwd": cwd, "timeout_s": timeout_s}
-    return McpTools(server if isinstance(server, str) and is_url else words, **options)
-
-
-def _package() -> Any:
-    try:
-        return import_module("mcp")
-    except ImportError as error:
-        raise ConfigError("mcp", None, f"MCP needs a package: pip install 'rtlang[mcp]' ({error})") from None
+    return McpTools(words, **options)
 
 
 class _Connection:
@@ -143,6 +140,7 @@ class _Connection:
     def __init__(
         self,
         server: str | list[str],
+        call: Callable[[str, Mapping[str, Any]], Any],
         *,
         only: Sequence[str] | None,
         prefix: str,
@@ -151,7 +149,7 @@ class _Connection:
         cwd: str | os.PathLike[str] | None,
         timeout_s: float,
     ) -> None:
-        self._server, self._timeout_s = server, timeout_s
+        self._server, self._call, self._timeout_s = server, call, timeout_s
         self._name = server if isinstance(server, str) else server[0]
         self._loop = asyncio.new_event_loop()
         self._client: Client | None = None
@@ -180,7 +178,7 @@ class _Connection:
             self._thread.join(self._timeout_s)
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """The result of a tool, as plain data."""
+        """The result of a tool."""
         if not self.is_open or self._client is None:
             raise McpError(self._name, "the connection is closed")
         calling = asyncio.run_coroutine_threadsafe(self._client.call_tool(name, dict(arguments)), self._loop)
@@ -190,9 +188,12 @@ class _Connection:
             calling.cancel()
             raise McpError(self._name, f"the tool {name!r} gave no result within {self._timeout_s:g} s") from None
         except Exception as error:
-            raise McpError(self._name, f"the tool {name!r} failed: {_reason(error)}") from error
+            if is_broken(error):
+                self.is_open = False
+                self._loop.call_soon_threadsafe(self._stop.set)
+            raise McpError(self._name, f"the tool {name!r} failed: {reason_of(error)}") from error
         if result.is_error:
-            raise McpError(self._name, _text(result.content) or "the tool reports an error")
+            raise McpError(self._name, result_text(result) or "the tool reports an error")
         return result
 
     def _bound(self, listed: Sequence[Any], only: Sequence[str] | None, prefix: str) -> dict[str, BoundTool]:
@@ -210,7 +211,7 @@ class _Connection:
             raise ParameterError("tools", tool.name, error.reason) from None
 
         def call(**arguments: Any) -> Any:
-            return _value(self.call(tool.name, arguments), tool.output_schema)
+            return result_value(self._call(tool.name, arguments), tool.output_schema)
 
         hints = tool.annotations
         if hints is not None and (hints.read_only_hint or hints.idempotent_hint):
@@ -223,74 +224,13 @@ class _Connection:
             self._loop.run_until_complete(self._serve(ready, how))
         except BaseException as error:
             if not ready.done():
-                ready.set_exception(McpError(self._name, _reason(error)))
+                ready.set_exception(McpError(self._name, reason_of(error)))
         finally:
             self.is_open, self._client = False, None
             self._loop.close()
 
     async def _serve(self, ready: Future[list[Any]], how: Mapping[str, Any]) -> None:
-        package = _package()
-        async with contextlib.AsyncExitStack() as exits:
-            target = await self._target(exits, how)
-            client = package.Client(target, read_timeout_seconds=self._timeout_s)
-            self._client = await exits.enter_async_context(client)
-            ready.set_result(await _all_tools(client))
+        async with open_session(self._server, self._timeout_s, **how) as client:
+            self._client = client
+            ready.set_result(await all_tools(client))
             await self._stop.wait()
-
-    async def _target(self, exits: contextlib.AsyncExitStack, how: Mapping[str, Any]) -> Any:
-        if isinstance(self._server, list):
-            from mcp import StdioServerParameters
-            from mcp.client.stdio import get_default_environment
-
-            env = None if how["env"] is None else get_default_environment() | dict(how["env"])
-            return StdioServerParameters(command=self._server[0], args=self._server[1:], env=env, cwd=how["cwd"])
-        if how["headers"] is None:
-            return self._server
-        from mcp.client.streamable_http import streamable_http_client
-        from mcp.shared._httpx_utils import create_mcp_http_client
-
-        client = await exits.enter_async_context(create_mcp_http_client(headers=dict(how["headers"])))
-        return streamable_http_client(self._server, http_client=client)
-
-
-async def _all_tools(client: Client) -> list[Any]:
-    found: list[Any] = []
-    cursor: str | None = None
-    while True:
-        page = await client.list_tools(cursor=cursor)
-        found += page.tools
-        cursor = page.next_cursor
-        if not cursor or len(found) > MAX_TOOLS:
-            return found[:MAX_TOOLS]
-
-
-def _value(result: Any, output_schema: Mapping[str, Any] | None) -> Any:
-    """The result of a tool: its structured content if the tool declares it, else its text."""
-    if output_schema is None or result.structured_content is None:
-        return _text(result.content)
-    found = result.structured_content
-    is_wrapped = list(output_schema.get("properties", ())) == [_WRAPPED] and list(found) == [_WRAPPED]
-    return found[_WRAPPED] if is_wrapped else found
-
-
-def _text(content: Sequence[Any]) -> str:
-    """Content as text. Images and sounds are named, since a model of text cannot read them."""
-    return "\n".join(_text_of(block) for block in content)
-
-
-def _text_of(block: Any) -> str:
-    match block.type:
-        case "text":
-            return str(block.text)
-        case "resource":
-            return str(getattr(block.resource, "text", f"[{block.resource.uri}]"))
-        case "resource_link":
-            return f"[{block.uri}]"
-    return f"[{block.type} {block.mime_type}]"
-
-
-def _reason(error: BaseException) -> str:
-    """The message of an error; of a group, that of its first one."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return str(error) or type(error).__name__

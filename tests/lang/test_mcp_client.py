@@ -36,6 +36,11 @@ def fail() -> str:
     from mcp.server.mcpserver.exceptions import ToolError
     raise ToolError("out of paper")
 
+@server.tool()
+def leave() -> str:
+    import os
+    os._exit(3)
+
 server.run()
 '''
 
@@ -54,7 +59,7 @@ def things(command: list[str]) -> Iterator[rt.McpTools]:
 
 
 def test_tools_have_the_schemas_and_results_of_the_server(things: rt.McpTools) -> None:
-    assert [each.tool.name for each in things] == ["add", "look", "say", "fail"]
+    assert [each.tool.name for each in things] == ["add", "look", "say", "fail", "leave"]
     assert things["add"].tool.description == "Add two numbers."
     assert things["add"].tool.properties.keys() == {"a", "b"}
     assert things.call("add", a=2, b=3) == 5
@@ -62,10 +67,10 @@ def test_tools_have_the_schemas_and_results_of_the_server(things: rt.McpTools) -
     assert things.call("say", text="hi\nyou") == "HI\nYOU"
     with pytest.raises(McpError, match="out of paper"):
         things.call("fail")
-    with pytest.raises(ParameterError, match="add, look, say, fail"):
+    with pytest.raises(ParameterError, match="add, look, say, fail, leave"):
         things["subtract"]
     policies = [policy_of(each.call, None, None) for each in things]
-    assert policies == ["once", "retry", "once", "once"]
+    assert policies == ["once", "retry", "once", "once", "once"]
 
 
 def test_a_program_calls_a_tool(things: rt.McpTools) -> None:
@@ -84,6 +89,14 @@ def test_a_program_calls_a_tool(things: rt.McpTools) -> None:
     assert result["call"].name == "add"
     assert type(result.value) is int
     assert str(result.value) in result.text()
+
+
+def test_a_server_that_has_left_is_started_again(things: rt.McpTools) -> None:
+    say = things["say"]
+    with pytest.raises(McpError, match="leave"):
+        things.call("leave")
+    assert say.call(text="a") == "A"
+    assert things.call("say", text="b") == "B"
 
 
 @pytest.mark.long
