@@ -2,7 +2,8 @@
 
     python -m tests.clients.environments [NAME ...]
 
-runs the programs of all clients, or of those that are named, and prints a table. `pytest -m clients tests/clients` does the same as tests.
+runs the programs of all clients, or of those that are named, and prints a table; `clients_table` writes it into the documentation.
+`pytest -m clients tests/clients` does the same as tests.
 Environments are built on first use, in the folder RTLANG_CLIENTS_HOME or ~/.cache/rtlang/clients, from the package index that pip and npm
 are configured for.
 """
@@ -18,15 +19,17 @@ import sys
 import time
 import urllib.request
 import venv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).parent / "programs"
 KEY = "key-of-the-clients"
+DIALOGUE = PROGRAMS / "dialogue.yaml"
 ALIAS = "gpt-4o-mini"
 """Another name of the served model, for clients that know models by their names."""
+PASSED, FAILED = "passed", "FAILED"
 BUILD_TIMEOUT_S, RUN_TIMEOUT_S, START_TIMEOUT_S = 1800, 600, 180
 
 
@@ -37,7 +40,9 @@ class Client:
     Attributes:
         packages: requirements, as pip takes them; none for Node, whose packages are in programs/node/package.json.
         bare: requirements that are installed without their own requirements.
-        shows: the packages whose versions are printed.
+        shows: the packages whose versions are printed, that of the client first.
+        doors: the APIs that the program uses, as `DOORS` calls them.
+        does: what the program does with them, for the table.
     """
 
     name: str
@@ -45,6 +50,8 @@ class Client:
     packages: tuple[str, ...] = ()
     bare: tuple[str, ...] = ()
     shows: tuple[str, ...] = ()
+    doors: tuple[str, ...] = ("chat",)
+    does: str = ""
 
     @property
     def is_node(self) -> bool:
@@ -64,26 +71,111 @@ _OF_SGLANG = (
     "pydantic",
     "orjson",
 )
+DOORS = ("chat", "completions", "responses", "messages", "generate")
+"""Names of APIs in tables: those of OpenAI, Anthropic and SGLang."""
+_OPENAI = "text, streams, structured output, tools, log-probabilities, errors"
 CLIENTS = (
-    Client("openai-2", "use_openai.py", ("openai>=2,<3",), shows=("openai",)),
-    Client("openai-3", "use_openai.py", ("openai>=3,<4",), shows=("openai",)),
-    Client("litellm", "use_litellm.py", ("litellm",), shows=("litellm", "openai")),
-    Client("instructor", "use_instructor.py", ("instructor",), shows=("instructor", "openai")),
+    Client("openai-2", "use_openai.py", ("openai>=2,<3",), (), ("openai",), DOORS[:3], _OPENAI),
+    Client("openai-3", "use_openai.py", ("openai>=3,<4",), (), ("openai",), DOORS[:3], _OPENAI),
+    Client("node-openai", "node/use_openai.mjs", (), (), ("openai",), DOORS[:3], f"{_OPENAI}, a tool runner"),
+    Client(
+        "node-ai",
+        "node/use_ai.mjs",
+        shows=("ai", "@ai-sdk/openai", "@ai-sdk/openai-compatible"),
+        doors=("chat", "responses"),
+        does="text, streams, structured output, tools",
+    ),
+    Client(
+        "openai-agents",
+        "use_agents.py",
+        ("openai-agents",),
+        shows=("openai-agents", "openai"),
+        doors=("chat", "responses"),
+        does="agents with tools, structured output, streams, handoffs",
+    ),
+    Client(
+        "pydantic-ai",
+        "use_pydantic_ai.py",
+        ("pydantic-ai-slim[openai,anthropic]",),
+        shows=("pydantic-ai-slim", "openai", "anthropic"),
+        doors=("chat", "responses", "messages"),
+        does="agents with tools, three kinds of structured output, thoughts, streams",
+    ),
+    Client(
+        "langgraph",
+        "use_langgraph.py",
+        ("langgraph", "langchain", "langchain-openai"),
+        shows=("langgraph", "langchain-openai", "openai"),
+        doors=("chat", "responses"),
+        does="agents with tools, parallel calls, a second turn, structured output, streams",
+    ),
+    Client(
+        "langchain-openai",
+        "use_langchain.py",
+        ("langchain-openai",),
+        shows=("langchain-openai", "openai"),
+        doors=DOORS[:3],
+        does="text, batches, structured output, tools, streams",
+    ),
     Client(
         "llama-index",
         "use_llamaindex.py",
         ("llama-index-llms-openai",),
         shows=("llama-index-llms-openai", "llama-index-core", "openai"),
+        doors=("chat", "responses"),
+        does="text, structured prediction, an agent with tools, streams",
     ),
-    Client("langchain-openai", "use_langchain.py", ("langchain-openai",), shows=("langchain-openai", "openai")),
-    Client("outlines", "use_outlines.py", ("outlines", "openai"), shows=("outlines", "openai")),
-    Client("dspy", "use_dspy.py", ("dspy",), shows=("dspy", "litellm")),
-    Client("lm-eval", "use_lm_eval.py", ("lm-eval[api]",), shows=("lm_eval",)),
-    Client("pydantic-ai", "use_pydantic_ai.py", ("pydantic-ai-slim[openai]",), shows=("pydantic-ai-slim", "openai")),
-    Client("openai-agents", "use_agents.py", ("openai-agents",), shows=("openai-agents", "openai")),
-    Client("sglang", "use_sglang.py", _OF_SGLANG, bare=("sglang==0.4.10.post2",), shows=("sglang",)),
-    Client("node-openai", "node/use_openai.mjs", shows=("openai",)),
-    Client("node-ai", "node/use_ai.mjs", shows=("ai", "@ai-sdk/openai", "@ai-sdk/openai-compatible")),
+    Client(
+        "haystack",
+        "use_haystack.py",
+        ("haystack-ai",),
+        shows=("haystack-ai", "openai"),
+        doors=("chat", "responses"),
+        does="generators, structured output, an agent with tools, streams",
+    ),
+    Client(
+        "litellm",
+        "use_litellm.py",
+        ("litellm",),
+        shows=("litellm", "openai"),
+        doors=DOORS[:3],
+        does="text, streams, structured output, tools",
+    ),
+    Client(
+        "litellm-proxy",
+        "use_litellm_proxy.py",
+        ("litellm[proxy]", "anthropic"),
+        shows=("litellm", "openai", "anthropic"),
+        doors=("chat", "responses"),
+        does="as a proxy for the `openai` and `anthropic` clients: text, streams, tools",
+    ),
+    Client(
+        "huggingface-hub",
+        "use_huggingface.py",
+        ("huggingface_hub", "pydantic", "aiohttp"),
+        shows=("huggingface_hub",),
+        does="`InferenceClient`, synchronous and not: text, streams, structured output, tools, errors",
+    ),
+    Client("instructor", "use_instructor.py", ("instructor",), (), ("instructor", "openai"), does="structured output"),
+    Client("outlines", "use_outlines.py", ("outlines", "openai"), (), ("outlines", "openai"), does="structured output"),
+    Client("dspy", "use_dspy.py", ("dspy",), (), ("dspy", "litellm"), does="programs"),
+    Client(
+        "lm-eval",
+        "use_lm_eval.py",
+        ("lm-eval[api]",),
+        shows=("lm_eval",),
+        doors=("chat", "completions"),
+        does="generation and log-likelihood tasks",
+    ),
+    Client(
+        "sglang",
+        "use_sglang.py",
+        _OF_SGLANG,
+        bare=("sglang==0.4.10.post2",),
+        shows=("sglang",),
+        doors=("generate",),
+        does="programs with a `RuntimeEndpoint`",
+    ),
 )
 
 
@@ -134,18 +226,20 @@ def versions(client: Client, folder: Path) -> str:
     return ", ".join(_run(command, cwd=folder).split("\n")[: len(client.shows)])
 
 
-def run_program(client: Client, folder: Path, url: str) -> None:
-    """Run the program of a client against a server.
+def run_program(client: Client, folder: Path, url: str, scripted_url: str) -> None:
+    """Run the program of a client against a server with a model and one with the script `DIALOGUE`.
 
     Raises:
         RuntimeError: the program fails; with the end of its output.
     """
     variables = {
         "RTLANG_CLIENTS_URL": url,
+        "RTLANG_CLIENTS_SCRIPTED": scripted_url,
         "RTLANG_CLIENTS_KEY": KEY,
         "RTLANG_CLIENTS_ALIAS": ALIAS,
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # litellm would fetch prices otherwise
         "HF_HUB_OFFLINE": "1",
+        "HAYSTACK_TELEMETRY_ENABLED": "False",
         "DSPY_CACHEDIR": str(folder / "cache"),
     }
     if client.is_node:
@@ -157,14 +251,25 @@ def run_program(client: Client, folder: Path, url: str) -> None:
 
 
 @contextlib.contextmanager
+def running_servers() -> Iterator[tuple[str, str]]:
+    """The addresses of a server with a model, and of one with the script `DIALOGUE`."""
+    with running_server() as url, running_server(f"script:{DIALOGUE}") as scripted_url:
+        yield url, scripted_url
+
+
+@contextlib.contextmanager
 def running_server(model: str = "rtlang:tiny") -> Iterator[str]:
-    """`rtlang serve` in a process of its own, with a model and a key; yields its http address."""
+    """`rtlang serve` in a process of its own, with a model and a key; yields its http address. `server.log` in `home` has its log."""
     paths = [ROOT, ROOT / "kernels", ROOT / "grammars"]
     variables = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths)), "RTLANG_API_KEY": KEY}
     command = [sys.executable, "-m", "rtlang", "serve", "--model", model, "--port", "0"]
     for name in (Path(model).name, ALIAS):
         command += ["--served-model-name", name]
-    with subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True) as process:
+    home().mkdir(parents=True, exist_ok=True)
+    with (
+        (home() / "server.log").open("a") as log,
+        subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+    ):
         try:
             assert process.stdout is not None
             line = next((line for line in process.stdout if line.startswith("serving ")), "")
@@ -200,24 +305,33 @@ def _run(
     return done.stdout
 
 
-def main(names: list[str]) -> int:
-    """Run programs and print a table; the exit status is the number of failures."""
-    chosen = [client for client in CLIENTS if not names or client.name in names]
-    num_failed = 0
-    with running_server() as url:
-        for client in chosen:
+def run_clients(names: Sequence[str] = ()) -> dict[str, tuple[str, str]]:
+    """Run the programs of all clients, or of those that are named, and print a line for each.
+
+    Returns:
+        The versions and the result, `PASSED` or `FAILED`, by the names of the clients.
+    """
+    results: dict[str, tuple[str, str]] = {}
+    with running_servers() as urls:
+        for client in [client for client in CLIENTS if not names or client.name in names]:
             started = time.monotonic()
+            shown, problem = "", ""
             try:
                 folder = environment(client)
                 shown = versions(client, folder)
-                run_program(client, folder, url)
-                result = "passed"
+                run_program(client, folder, *urls)
             except (RuntimeError, subprocess.TimeoutExpired, OSError) as error:
-                num_failed += 1
-                result, shown = "FAILED", str(error)
-            print(f"{client.name:18} {result:7} {time.monotonic() - started:6.1f} s  {shown}", flush=True)
-    return num_failed
+                problem = f"\n{error}"
+            results[client.name] = shown, FAILED if problem else PASSED
+            seconds = time.monotonic() - started
+            print(f"{client.name:18} {results[client.name][1]:7} {seconds:6.1f} s  {shown}{problem}", flush=True)
+    return results
+
+
+def num_failed(results: Mapping[str, tuple[str, str]]) -> int:
+    """How many of these results are failures."""
+    return sum(result == FAILED for _, result in results.values())
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(num_failed(run_clients(sys.argv[1:])))

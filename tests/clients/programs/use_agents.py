@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from address import KEY, MODEL, QUESTION, URL
+from address import ALIAS, KEY, MODEL, QUESTION, SCRIPTED, URL
 from agents import (
     Agent,
     ModelSettings,
@@ -15,6 +15,7 @@ from agents import (
     function_tool,
     set_tracing_disabled,
 )
+from dialogue import ADA, ANSWER, COMPARED, DOOR, THOUGHT, TWO_CITIES, WEATHER, get_weather, take_asked
 from openai import AsyncOpenAI
 from pydantic import Field
 from shared import Person, check_person
@@ -55,4 +56,36 @@ async def main() -> None:
         assert streamed.final_output.startswith("hello ")
 
 
+async def loops() -> None:
+    """Loops of tools with a scripted model: a call, parallel calls, a second turn of the conversation, a handoff."""
+    client = AsyncOpenAI(base_url=SCRIPTED, api_key=KEY, max_retries=0)
+    tool = function_tool(get_weather)
+    for kind in (OpenAIChatCompletionsModel, OpenAIResponsesModel):
+        model = kind(model=ALIAS, openai_client=client)
+        agent = Agent(name="forecaster", instructions="Be brief.", model=model, tools=[tool])
+        first = await Runner.run(agent, WEATHER)
+        assert first.final_output == ANSWER
+        assert take_asked() == ["Oslo"]
+        kinds = [item.type for item in first.new_items]
+        assert "tool_call_item" in kinds
+        assert kinds[-1] == "message_output_item"
+        second = await Runner.run(agent, [*first.to_input_list(), {"role": "user", "content": TWO_CITIES}])
+        assert second.final_output == COMPARED
+        assert sorted(take_asked()) == ["Oslo", "Rome"]
+        streamed = Runner.run_streamed(agent, WEATHER)
+        async for _ in streamed.stream_events():
+            pass
+        assert streamed.final_output == ANSWER
+        assert take_asked() == ["Oslo"]
+        if kind is OpenAIResponsesModel:
+            thoughts = [item for item in streamed.new_items if item.type == "reasoning_item"]
+            assert THOUGHT in str(thoughts[0].raw_item)
+            chained = await Runner.run(agent, WEATHER, previous_response_id=first.last_response_id)
+            assert chained.final_output == ANSWER
+            take_asked()
+        former = Agent(name="doorman", model=model, output_type=Person)
+        assert (await Runner.run(former, DOOR)).final_output.model_dump() == ADA
+
+
 asyncio.run(main())
+asyncio.run(loops())

@@ -6,14 +6,14 @@ import asyncio
 import json
 
 import openai
-from address import KEY, MESSAGES, MODEL, QUESTION, URL
+from address import ALIAS, KEY, MESSAGES, MODEL, QUESTION, URL
 from shared import SCHEMA, TOOL, Person, check_person
 
 client = openai.OpenAI(base_url=URL, api_key=KEY, max_retries=0)
 
 
 def chat() -> None:
-    assert [model.id for model in client.models.list()] == [MODEL]
+    assert {MODEL, ALIAS} == {model.id for model in client.models.list()}
     assert client.models.retrieve(MODEL).id == MODEL
     options = {"model": MODEL, "messages": MESSAGES, "temperature": 0, "max_tokens": 12}
     whole = client.chat.completions.create(**options)

@@ -42,3 +42,27 @@ for await (const event of await client.responses.create({ model, input: question
 }
 assert.deepEqual(numbers, [...numbers.keys()]);
 await assert.rejects(client.chat.completions.create({ ...options, speed: 2 }), (error) => error.status === 400 && error.param === "speed");
+
+// With a scripted model: a runner of tools, and a loop over the responses API.
+const scripted = new OpenAI({ baseURL: `${process.env.RTLANG_CLIENTS_SCRIPTED}/v1`, apiKey: process.env.RTLANG_CLIENTS_KEY, maxRetries: 0 });
+const alias = process.env.RTLANG_CLIENTS_ALIAS;
+const weather = "What is the weather in Oslo?";
+const parameters = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
+const asked = [];
+const getWeather = ({ city }) => (asked.push(city), "9 degrees and rain");
+const runnable = { type: "function", function: { name: "get_weather", description: "The weather.", parameters, parse: JSON.parse, function: getWeather } };
+for (const streams of [false, true]) {
+  const runner = scripted.chat.completions.runTools({ model: alias, stream: streams, messages: [{ role: "user", content: weather }], tools: [runnable] });
+  assert.equal(await runner.finalContent(), "It is 9 degrees in Oslo.");
+}
+assert.deepEqual(asked, ["Oslo", "Oslo"]);
+const declared = [{ type: "function", name: "get_weather", parameters, strict: false }];
+const made = await scripted.responses.create({ model: alias, input: weather, tools: declared });
+const call = made.output.find((item) => item.type === "function_call");
+assert.equal(made.output.find((item) => item.type === "reasoning").type, "reasoning");
+assert.deepEqual(JSON.parse(call.arguments), { city: "Oslo" });
+const result = { type: "function_call_output", call_id: call.call_id, output: "9 degrees" };
+const replied = await scripted.responses.create({ model: alias, previous_response_id: made.id, input: [result], tools: declared });
+assert.equal(replied.output_text, "It is 9 degrees in Oslo.");
+const whole2 = await scripted.responses.create({ model: alias, input: [{ role: "user", content: weather }, ...made.output, result], tools: declared });
+assert.equal(whole2.output_text, "It is 9 degrees in Oslo.");
