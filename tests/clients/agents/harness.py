@@ -33,7 +33,8 @@ from typing import Any, Protocol
 from tests.clients.agents.task import LAST_WORDS, PROMPT, TURNS, Turn, carry_out, files_of, new_repository, subjects_of
 from tests.clients.environments import KEY, ROOT, _run, home
 
-MODEL = "scripted"
+MODEL, KNOWN_MODEL = "scripted", "gpt-5.5"
+"""Names of the model: one that no agent knows, and one for which Codex has its full set of tools."""
 START_TIMEOUT_S, RUN_TIMEOUT_S = 180, 900
 _UP = 0x1  # IFF_UP
 _GET_FLAGS, _SET_FLAGS = 0x8913, 0x8914  # SIOCGIFFLAGS, SIOCSIFFLAGS
@@ -291,6 +292,8 @@ def _server(script: Path, log: Path) -> Iterator[str]:
         str(script),
         "--served-model-name",
         MODEL,
+        "--served-model-name",
+        KNOWN_MODEL,
         "--port",
         "0",
     ]
