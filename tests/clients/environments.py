@@ -77,6 +77,14 @@ _OPENAI = "text, streams, structured output, tools, log-probabilities, errors"
 CLIENTS = (
     Client("openai-2", "use_openai.py", ("openai>=2,<3",), (), ("openai",), DOORS[:3], _OPENAI),
     Client("openai-3", "use_openai.py", ("openai>=3,<4",), (), ("openai",), DOORS[:3], _OPENAI),
+    Client(
+        "openai-websocket",
+        "use_websocket.py",
+        ("openai[realtime]>=3.50",),
+        shows=("openai", "websockets"),
+        doors=("responses",),
+        does="turns that continue each other without being stored, prepared prompts, lanes, tools, structured output, errors",
+    ),
     Client("node-openai", "node/use_openai.mjs", (), (), ("openai",), DOORS[:3], f"{_OPENAI}, a tool runner"),
     Client(
         "node-ai",
@@ -91,7 +99,7 @@ CLIENTS = (
         ("openai-agents",),
         shows=("openai-agents", "openai"),
         doors=("chat", "responses"),
-        does="agents with tools, structured output, streams, handoffs",
+        does="agents with tools, structured output, streams, handoffs; the Responses API also over WebSocket",
     ),
     Client(
         "pydantic-ai",

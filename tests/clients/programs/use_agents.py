@@ -1,4 +1,4 @@
-"""openai-agents with the chat and the responses API: text, structured output, tools, streams."""
+"""openai-agents with the chat and the responses API, also over WebSocket: text, structured output, tools, streams."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from agents import (
     ModelSettings,
     OpenAIChatCompletionsModel,
     OpenAIResponsesModel,
+    OpenAIResponsesWSModel,
     Runner,
     function_tool,
     set_tracing_disabled,
@@ -21,6 +22,7 @@ from pydantic import Field
 from shared import Person, check_person
 
 set_tracing_disabled(True)
+KINDS = (OpenAIChatCompletionsModel, OpenAIResponsesModel, OpenAIResponsesWSModel)
 
 
 @function_tool
@@ -31,7 +33,7 @@ def greet(name: Annotated[str, Field(max_length=20)], age: int) -> str:
 
 async def main() -> None:
     client = AsyncOpenAI(base_url=URL, api_key=KEY)
-    for kind in (OpenAIChatCompletionsModel, OpenAIResponsesModel):
+    for kind in KINDS:
         model, settings = kind(model=MODEL, openai_client=client), ModelSettings(max_tokens=60, temperature=0)
         plain = Agent(name="a", instructions="Be brief.", model=model, model_settings=settings)
         whole = (await Runner.run(plain, QUESTION)).final_output
@@ -60,7 +62,7 @@ async def loops() -> None:
     """Loops of tools with a scripted model: a call, parallel calls, a second turn of the conversation, a handoff."""
     client = AsyncOpenAI(base_url=SCRIPTED, api_key=KEY, max_retries=0)
     tool = function_tool(get_weather)
-    for kind in (OpenAIChatCompletionsModel, OpenAIResponsesModel):
+    for kind in KINDS:
         model = kind(model=ALIAS, openai_client=client)
         agent = Agent(name="forecaster", instructions="Be brief.", model=model, tools=[tool])
         first = await Runner.run(agent, WEATHER)
@@ -77,7 +79,7 @@ async def loops() -> None:
             pass
         assert streamed.final_output == ANSWER
         assert take_asked() == ["Oslo"]
-        if kind is OpenAIResponsesModel:
+        if kind is not OpenAIChatCompletionsModel:
             thoughts = [item for item in streamed.new_items if item.type == "reasoning_item"]
             assert THOUGHT in str(thoughts[0].raw_item)
             chained = await Runner.run(agent, WEATHER, previous_response_id=first.last_response_id)
