@@ -126,6 +126,21 @@ CLIENTS = (
         does="text, batches, structured output, tools, streams",
     ),
     Client(
+        "anthropic",
+        "use_anthropic.py",
+        ("anthropic>=2,<3", "pydantic"),
+        shows=("anthropic",),
+        doors=("messages",),
+        does="text, streams, tools, thoughts, structured output, token counts, errors",
+    ),
+    Client(
+        "node-anthropic",
+        "node/use_anthropic.mjs",
+        shows=("@anthropic-ai/sdk",),
+        doors=("messages",),
+        does="text, streams, a tool runner, thoughts, structured output, token counts, errors",
+    ),
+    Client(
         "llama-index",
         "use_llamaindex.py",
         ("llama-index-llms-openai",),

@@ -17,6 +17,9 @@ _TYPES = {
 }
 _OVERLOADED = 529
 """The status by which clients know that the server, not the request, is the reason, and that they may try again later."""
+THREAD = "thread"
+"""The field for a conversation that the server holds. The loops of tools in the official clients ask for it first, and send whole
+conversations when the error has the code for it."""
 _DETAILS = ("param", "code", "id")
 
 
@@ -29,6 +32,8 @@ def message_error(status: int, body: dict[str, Any]) -> tuple[int, dict[str, Any
     if given.get("code") == "context_length_exceeded":
         num_tokens, *_, limit = re.findall("[0-9]+", message)
         message = f"prompt is too long: {num_tokens} tokens > {limit} maximum"  # agents look for it, and compact
-    details = {name: given[name] for name in _DETAILS if given.get(name) is not None}
+    details: dict[str, Any] = {name: given[name] for name in _DETAILS if given.get(name) is not None}
+    if given.get("param") == THREAD:
+        details["details"] = {"error_code": "thread_unsupported_request"}
     found = {"type": "error", "error": {"type": kind, "message": message, **details}}
     return status, found | {"request_id": given.get("request_id")}

@@ -33,6 +33,8 @@ _DELTAS = {
     "tool_use": ("input_json_delta", "partial_json"),
 }
 """The type of the deltas of each kind of block, and the name of their text."""
+_GROWS_BY = {"text": "content", "thinking": "reasoning_content", "tool_use": ""}
+"""The field of a chat message's delta that is the text of a block, if that is all there is in it."""
 
 
 @dataclass(slots=True)
@@ -84,7 +86,8 @@ class MessageWriter:
         self._blocks: list[_Block] = []
         self._is_begun = self._is_open = False
         self._num_chars = 0
-        self._before = ""  # of the text in a delta of the open block, as a server-sent event
+        self._before = ""  # of the text in a delta of the open block, as a server-sent event; empty if it is not shown
+        self._grows_by = ""  # the field of a message's delta with this text
         self._prompt: PromptComputed | None = None
         self._usage = UsageCount()
 
@@ -126,7 +129,7 @@ class MessageWriter:
             return None
         self._num_chars += len(event.text)
         deltas = self._reader.push(event.text)
-        if len(deltas) == 1 and self._before and (text := deltas[0].get("content")) and self._blocks[-1].kind == "text":
+        if len(deltas) == 1 and self._before and (text := deltas[0].get(self._grows_by)):
             return f"{self._before}{json_text(text)}}}}}\n\n"
         return "".join([f"event: {chunk['type']}\ndata: {json_text(chunk)}\n\n" for chunk in self._add(deltas)])
 
@@ -173,9 +176,15 @@ class MessageWriter:
         self._blocks.append(block)
         self._is_open = True
         delta, name = _DELTAS[kind]
+        is_hidden = kind == "thinking" and not self._asked.shows_thought
+        self._grows_by = _GROWS_BY[kind]
         self._before = (
-            f'event: content_block_delta\ndata: {{"type":"content_block_delta","index":{self._index},'
-            f'"delta":{{"type":"{delta}","{name}":'
+            ""
+            if is_hidden
+            else (
+                f'event: content_block_delta\ndata: {{"type":"content_block_delta","index":{self._index},'
+                f'"delta":{{"type":"{delta}","{name}":'
+            )
         )
         yield {"type": "content_block_start", "index": self._index, "content_block": block.begun()}
 

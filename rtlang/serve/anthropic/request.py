@@ -13,6 +13,7 @@ from typing import Any
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import MAX_MAX_TOKENS
 from rtlang.serve.anthropic.content_blocks import CacheHints, chat_messages
+from rtlang.serve.anthropic.errors import THREAD
 from rtlang.serve.anthropic.tools import chat_choice, chat_tools
 from rtlang.serve.openai.fields import SALTS, FieldTable, check_inner, read_int, read_list
 
@@ -42,7 +43,7 @@ _FIELDS = FieldTable(
     refused={
         "container": "not supported: this server runs no code",
         "compaction": "not supported; send the summary as text",
-        "thread": "not supported; send the messages",
+        THREAD: "not supported; send the whole conversation",
     },
     hints=HINTS,
 )

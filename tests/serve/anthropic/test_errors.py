@@ -29,6 +29,8 @@ def test_details_of_errors_are_kept() -> None:
     status, body = message_error(*described_error(ParameterError("top_p", 3, "expected a number from 0 to 1")))
     assert (status, body["error"]["param"], body["error"]["type"]) == (400, "top_p", "invalid_request_error")
     assert body["error"]["message"].startswith("top_p = 3")
+    status, body = message_error(*described_error(ParameterError("thread", {"type": "create"}, "not supported")))
+    assert (status, body["error"]["details"]) == (400, {"error_code": "thread_unsupported_request"})
     status, body = message_error(*described_error(OverloadError("full", 2.0)))
     assert (status, body["error"]["type"]) == (429, "rate_limit_error")
     status, body = message_error(*described_error(draining_error(3.0)))
