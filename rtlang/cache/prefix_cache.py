@@ -362,6 +362,12 @@ class PrefixCache:
             node, leaf = self._tree.end_of(scope.pack(token_ids))
             self._tree.demote(node if leaf is None else leaf, -(-start // self.page_size))
 
+    def demote_end(self, hold: Hold, start: int) -> None:
+        """`demote` for the sequence of a hold that was released or revoked, if it is still there."""
+        node = hold.node if hold.leaf is None or not hold.leaf.is_attached else hold.leaf
+        if node.is_attached:
+            self._tree.demote(node, -(-start // self.page_size))
+
     def allocate(self, num_pages: int, *, rank: float | None = None) -> list[int] | None:
         """Allocate private pages, in contiguous runs if possible. If needed, evicts unlocked leaves, least recently used first.
 

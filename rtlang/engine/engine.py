@@ -64,6 +64,8 @@ logger = logging.getLogger(__name__)
 MAX_REBUILDS = 5
 """Times that the runner is rebuilt; then the process should be restarted."""
 RETRY_AFTER_S = 1.0
+ROOM_RETRY_S = 0.25
+"""Time after which sessions that wait for room are looked at again, if nothing else happens."""
 _OBSERVE_EVERY = 4  # steps; to take in the time of one costs 13 us
 
 
@@ -96,6 +98,7 @@ class Engine:
     Attributes:
         last_step: the step scheduled last; None before, and if there was nothing to compute.
         work: the record of what is worked on, and for which graph.
+        retry_at: when to call `retry`, since waiting sessions may have their turn then; None if none waits.
         sessions: the sessions of its requests; None without `config.infer_sessions`.
     """
 
@@ -131,6 +134,7 @@ class Engine:
         self.drafter = drafter or drafter_for(config, runner, self.cache, self.step_cost, model.draft_model)
         if self.drafter is not None:
             self.drafter.work = self.work
+        self.sessions = EngineSessions(self.cache) if config.infer_sessions else None
         self.scheduler = Scheduler(
             self.cache,
             planner_for(config, self.step_cost),
@@ -139,8 +143,8 @@ class Engine:
             max_running=config.running_limit,
             drafter=self.drafter,
             states=state_slots_for(runner, self.cache),
+            sessions=self.sessions,
         )
-        self.sessions = EngineSessions(config.page_size) if config.infer_sessions else None
         self._now = 0.0  # the time of the last call that was given one
         self.num_steps = self.num_generated_tokens = self.num_prompt_tokens = self.num_cached_tokens = 0
         self._runner, self._compiler, self._wake = runner, compiler, wake
@@ -148,7 +152,8 @@ class Engine:
         self._page_size, self._injects_faults, self._check = config.page_size, config.fault_injection, check_every_step
         self._requests: dict[int, Request] = {}
         self._unreported: list[RequestOutput] = []  # last outputs of failed and aborted requests
-        self._is_stalled = False  # the last step was empty, because constraints work outside the steps
+        self._is_stalled = False  # the last step was empty: constraints work outside the steps, or sessions wait for room
+        self.retry_at: float | None = None
         self._isolation = FaultIsolation(config.max_step_tokens)
         compiler.is_busy = lambda: bool(self.scheduler.running)
         self._rebuild = rebuild
@@ -247,7 +252,9 @@ class Engine:
         request.max_tokens = max_tokens
         self._now = now
         if self.sessions is not None and not spec.score_only:
-            request.turn = self.sessions.begin(spec.principal, spec.prompt_ids, request.eos_ids, spec.session, now)
+            request.turn = self.sessions.begin(
+                spec.principal, spec.prompt_ids, request.scope, request.eos_ids, spec.session, now
+            )
         self._next_id += 1
         self._is_stalled = False
         self._requests[request.request_id] = request
@@ -288,7 +295,9 @@ class Engine:
         outputs = self._continue_prepared() if self.preparation.has_reports else []
         step = self.last_step = self._schedule(now)
         self._note_rows(step)
-        self._is_stalled = step is None and self.preparation.holds_up and not self._pipeline.is_busy
+        is_held_up = self.preparation.holds_up or self.scheduler.waits_for_room
+        self._is_stalled = step is None and is_held_up and not self._pipeline.is_busy
+        self.retry_at = now + ROOM_RETRY_S if self._is_stalled and self.scheduler.waits_for_room else None
         outputs += self._pipeline.run(step)
         if not self._pipeline.is_busy:
             self.work.end_step()
@@ -321,6 +330,11 @@ class Engine:
     def _take_unreported(self) -> list[RequestOutput]:
         outputs, self._unreported = self._unreported, []
         return outputs
+
+    def retry(self, now: float) -> None:
+        """Let the next step look again for sessions that have their turn, if `retry_at` has come."""
+        if self.retry_at is not None and now >= self.retry_at:
+            self._is_stalled, self.retry_at = False, None
 
     def note_time(self, seconds: float) -> None:
         """Take in the time of the last step: what the next ones contain depends on it, and no text does.
@@ -439,8 +453,10 @@ class Engine:
         stats = request.stats
         sessions.end(
             turn,
-            request.output_token_ids,
+            request.token_ids,
+            request.num_prompt_tokens,
             request.output_text.text,
+            request.scope,
             request.spec.session,
             self._now,
             num_cached=None if stats.first_step_time is None else stats.num_cached_tokens,

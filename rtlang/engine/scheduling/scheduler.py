@@ -41,11 +41,15 @@ from rtlang.engine.scheduling.step_plan import StepPlan
 from rtlang.engine.scheduling.step_planner import StepPlanner
 from rtlang.engine.scheduling.turns import Turn, next_prompts, order_turns, reorder_head, turns_of
 from rtlang.engine.scheduling.waiting_requests import WaitingRequests
+from rtlang.engine.sessions.engine_sessions import EngineSessions
 
 MAX_LOOKED_UP = 200_000
 """Work of looking for the prompts of waiting requests in the cache, in one step: about 4 ms. More requests wait for the next step."""
 LOOK_UP = 1000
 """Work of a look-up, besides its tokens and the requests that may compute its prefix: 20 us, 0.02 us and 0.06 us, when measured."""
+
+ASK_SESSION = 200
+"""Work of asking whether the session of a request has its turn."""
 
 MAX_BLOCKED = 8
 """Maximum number of requests in one step that find no pages; no other waiting request starts in this step then."""
@@ -60,6 +64,9 @@ QUANTUM = 64
 class Scheduler:
     """The queue of waiting requests and the set of running ones. Owns the pages of every request.
 
+    Attributes:
+        waits_for_room: whether requests of sessions that are not worked on were left out of the last step.
+
     Args:
         cache: the prefix cache, which accounts for all pages.
         planner: decides the number of tokens of each step.
@@ -68,6 +75,7 @@ class Scheduler:
         max_running: maximum number of running requests, which have pages; if there are more than rows, they take turns.
         drafter: chooses tokens that are computed with the last known one of a request; None: every row is of known tokens.
         states: gives slots to requests; None for a model without states.
+        sessions: decides which sessions are worked on; None: all.
     """
 
     def __init__(
@@ -80,9 +88,11 @@ class Scheduler:
         max_running: int | None = None,
         drafter: Drafter | None = None,
         states: StateSlots | None = None,
+        sessions: EngineSessions | None = None,
     ) -> None:
         self.cache, self.planner = cache, planner
         self.most_pages_in_use = 0
+        self.waits_for_room = False
         self._policy_name, self._key = policy_name, policy.KEYS[policy_name]
         self._reorders = policy_name == "longest_prefix"
         self._max_rows = max_rows
@@ -90,7 +100,7 @@ class Scheduler:
         self._max_running = max(max_rows, max_running or 0)
         if states is not None:
             self._max_running = min(self._max_running, states.max_running)
-        self._drafter, self._states = drafter, states
+        self._drafter, self._states, self._sessions = drafter, states, sessions
         self._shares = FairShares()
         self._layout = BatchLayout(cache.page_size, states)
         self._requests = RunningRequests(cache, self._shares, self._layout, states)
@@ -203,6 +213,7 @@ class Scheduler:
             running = [request for request in self.running if request in only]
             with self._waiting.restricted_to(only):
                 self._fill_step(plan, running, now, max_step_tokens)
+        self.waits_for_room = bool(plan.refused)
         if not plan.scheduled:
             return None
         self._step_id += 1
@@ -239,6 +250,8 @@ class Scheduler:
             if self._states is not None:
                 self._states.computed(request, row)
             request.program.service_s += num_tokens * token_s
+            if request.turn is not None:
+                request.turn.session.service_s += num_tokens * token_s
             if num_tokens > 1:
                 self._estimate(request)
         return requests
@@ -394,6 +407,10 @@ class Scheduler:
             if request.is_awaiting_mask or request.pending.num_computed_tokens:
                 plan.passed_over.append((flow, entry))
                 continue
+            if not self._has_turn(plan, request, now):
+                turn.num_looked_up += ASK_SESSION
+                plan.passed_over.append((flow, entry))
+                continue
             if not self._shares.may_start(flow, request) or not self._preemption.make_row(flow, plan):
                 self._waiting.push(flow, entry)
                 return 0
@@ -411,6 +428,8 @@ class Scheduler:
             for blocked in plan.blocked:
                 blocked.num_passed += 1
             self._waiting.started()
+            if self._sessions is not None and request.turn is not None:
+                self._sessions.start(request.turn)
             num_tokens = plan.num_next(request, 0, limit)
             if not num_tokens and request.num_computed_tokens > request.pages.num_tree_tokens:
                 plan.copies.pop()  # a step without rows would not make the copy, so these few tokens are computed
@@ -433,6 +452,17 @@ class Scheduler:
                 plan.unfinished.append(request)
             return num_tokens
         return 0
+
+    def _has_turn(self, plan: StepPlan, request: Request, now: float) -> bool:
+        """Whether the session of a request is among those that are worked on."""
+        turn = request.turn
+        if self._sessions is None or turn is None:
+            return True
+        owner = turn.session.owner
+        if self._sessions.may_start(turn, now - request.arrival_time, now, is_behind=owner in plan.refused):
+            return True
+        plan.refused.add(owner)
+        return False
 
     def _admit(self, plan: StepPlan, request: Request) -> bool | None:
         """Match, lock and reserve pages. True: running; False: no free pages; None: wait for another request's prefix."""

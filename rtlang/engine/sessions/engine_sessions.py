@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from hashlib import blake2b
 
+from rtlang.cache.prefix_cache import PrefixCache
+from rtlang.cache.scope import CacheScope
 from rtlang.contract.runs.principal import Principal
 from rtlang.contract.runs.session_options import SessionOptions
+from rtlang.engine.sessions.residency import Family, Leaving, Residency
 from rtlang.engine.sessions.return_times import ReplyKind
-from rtlang.engine.sessions.session_table import SessionTable, Turn, TurnKind
+from rtlang.engine.sessions.session_pages import SessionPages
+from rtlang.engine.sessions.session_table import Session, SessionTable, Turn, TurnKind
 
 MAX_HEADER_TOKENS = 32
 """Tokens behind the end of the last message of a prompt in which its end is looked for: the header of the reply."""
+OVERDUE_SHARE = 0.98
+"""A session is overdue when so many of all returns come sooner."""
 EVICTED, STATE_EVICTED, REWRITTEN = "evicted", "state evicted", "rewritten"
 """Why returning tokens are computed again: their pages or their state left the pool, or the client wrote the reply in another way."""
 
@@ -19,21 +25,27 @@ EVICTED, STATE_EVICTED, REWRITTEN = "evicted", "state evicted", "rewritten"
 class EngineSessions:
     """Follows the requests of one engine. Used on the engine thread.
 
+    Args:
+        cache: of the engine.
+
     Attributes:
-        table: the sessions.
+        table, residency: the sessions, and those that are worked on.
         num_returning_tokens, num_cached_tokens: sums over all sessions since the start; see `Session`.
         num_forks: sessions that were forked from others.
     """
 
-    def __init__(self, page_size: int) -> None:
-        self.table = SessionTable()
+    def __init__(self, cache: PrefixCache) -> None:
+        self.pages = SessionPages(cache)
+        self.residency = Residency(cache.num_pages * cache.page_size, self._left)
+        self.table = SessionTable(self._forget)
         self.num_returning_tokens = self.num_cached_tokens = self.num_forks = 0
-        self._page_size = page_size
+        self._cache, self._page_size = cache, cache.page_size
 
     def begin(
         self,
         principal: Principal,
         prompt_ids: Sequence[int],
+        scope: CacheScope,
         eos_ids: Collection[int],
         options: SessionOptions | None,
         now: float,
@@ -41,44 +53,85 @@ class EngineSessions:
         """A request arrives.
 
         Args:
+            scope: of the prompt.
             eos_ids: tokens that end messages.
             options: of the request, if its door gave any.
         """
         border = message_border(prompt_ids, eos_ids)
         turn = self.table.begin(principal.name, principal.namespace, prompt_ids, border, now)
+        session = turn.session
+        if turn.kind is TurnKind.NEW:
+            session.num_shared_tokens = session.num_root_tokens = self._cache.num_in_pages(prompt_ids, scope)
         self.num_forks += turn.kind is TurnKind.FORK
+        turn.is_of_chat = options is not None
         if options is not None:
-            session = turn.session
             if options.key is not None:
                 session.key_digest = blake2b(options.key.encode(), digest_size=4).hexdigest()
             session.keep_s = options.keep_s
         return turn
 
+    def may_start(self, turn: Turn, waited_s: float, now: float, *, is_behind: bool) -> bool:
+        """Whether a request that waits has its turn among the sessions; see `Residency`."""
+        session = turn.session
+        if turn.is_started or not turn.is_of_chat:
+            return True
+        num_own = session.num_prompt_tokens - session.num_root_tokens
+        return self.residency.may_start(session, num_own, waited_s, now, is_behind=is_behind)
+
+    def start(self, turn: Turn) -> None:
+        """A request has got a row, perhaps again."""
+        if turn.is_of_chat and not turn.is_started:
+            turn.is_started = True
+            self.residency.start(turn.session)
+
     def end(
         self,
         turn: Turn,
-        output_ids: Sequence[int],
+        token_ids: Sequence[int],
+        num_prompt: int,
         text: str,
+        scope: CacheScope,
         options: SessionOptions | None,
         now: float,
         *,
         num_cached: int | None,
         num_replayed: int = 0,
     ) -> None:
-        """A request has ended.
+        """A request has ended, and its pages are in the tree.
 
         Args:
+            token_ids, num_prompt: of prompt and output, and the number of those of the prompt.
             text: of the output, in which tool calls are looked for.
             num_cached: tokens of its prompt that were cached; None if it was never computed.
             num_replayed: tokens after these whose pages were stored, but no state.
         """
         if not turn.is_open:
             return
+        session = turn.session
         marks = () if options is None else options.call_marks
         reply = ReplyKind.CALLS if any(mark in text for mark in marks) else ReplyKind.FINAL
         if turn.num_returning_tokens and num_cached is not None:
             self._count(turn, min(num_cached, turn.num_returning_tokens), num_replayed)
-        self.table.end(turn, output_ids, reply, now)
+        self.table.end(turn, token_ids[num_prompt:], reply, now)
+        stays_until = None
+        if reply is ReplyKind.CALLS or session.keep_s is not None:
+            overdue_s = self.table.returns(session.owner, reply).overdue_s(OVERDUE_SHARE)
+            stays_until = now + max(overdue_s, session.keep_s or 0.0)
+        if options is not None:
+            self.pages.keep(session, token_ids, scope, is_certain=stays_until is not None)
+        if turn.is_started:
+            self.residency.end(session, stays_until, now)
+
+    def _left(self, family: Family, leaving: Leaving) -> None:
+        gives_up = leaving is Leaving.SUSPENDED
+        if leaving is Leaving.ANSWERED:  # less likely to be continued than what its principal works on
+            gives_up = self.residency.is_contested(family.owner)
+        for session in family.members:
+            self.pages.let_go(session, gives_up=gives_up)
+
+    def _forget(self, session: Session) -> None:
+        self.residency.drop(session)
+        self.pages.let_go(session)
 
     def _count(self, turn: Turn, num_cached: int, num_replayed: int) -> None:
         session, num_returning = turn.session, turn.num_returning_tokens

@@ -59,6 +59,16 @@ class ReturnTimes:
         total = later + self._counts[NUM_BUCKETS]
         return (later - self._after(age_s + within_s)) / total if total > 0 else 0.0
 
+    def overdue_s(self, share: float) -> float:
+        """The time within which this share of all returns have come, in seconds: the end of a bucket, at most `HORIZON_S`."""
+        counts, passed = self._counts, 0.0
+        wanted = share * sum(counts[:NUM_BUCKETS])
+        for index in range(NUM_BUCKETS):
+            passed += counts[index]
+            if passed >= wanted:
+                return FIRST_S * (1 << index)
+        return HORIZON_S
+
     def _after(self, seconds: float) -> float:
         """The weight of returns after a time; within a bucket they are spread evenly."""
         index = _bucket(seconds)

@@ -49,7 +49,9 @@ class Session:
     Attributes:
         session_id: from 1 on, in the order of their beginning.
         owner, namespace: the principal by name, and its part of the prefix cache.
-        parent_id: the session from which it was forked; None for one that began with a new prompt.
+        root_id, parent_id: the session from which it was forked, and the first of that chain, which may be itself; no parent if it began
+            with a new prompt.
+        num_shared_tokens, num_root_tokens: at its beginning, which other sessions have too, and which those beyond its root have.
         num_turns: requests, siblings not counted.
         num_forks: sessions that were forked from it.
         num_tokens: of its longest sequence so far.
@@ -57,7 +59,7 @@ class Session:
         num_returning_tokens, num_cached_tokens: of the prompts of all turns, the tokens that were known from an earlier turn, and those of
             them that were in the prefix cache.
         last_miss: why the last turn with returning tokens that were computed again had to compute them; None if there was none.
-        first_seen_s, last_seen_s: begin of the first request, and the last begin or end of any.
+        first_seen_s, last_seen_s: begin of the first request, that of its root for a fork, and the last begin or end of any.
         num_running: requests that have not ended.
         reply: the kind of the last reply.
         key_digest: of the client's name for it, 8 hex digits; None without one.
@@ -69,9 +71,12 @@ class Session:
     session_id: int
     owner: str
     namespace: str
+    root_id: int
     parent_id: int | None
     first_seen_s: float
     last_seen_s: float
+    num_shared_tokens: int = 0
+    num_root_tokens: int = 0
     num_turns: int = 0
     num_forks: int = 0
     num_tokens: int = 0
@@ -96,6 +101,9 @@ class Turn:
         num_returning_tokens: tokens of the prompt that an earlier request had.
         is_rewritten: whether the client wrote the last reply differently from its tokens.
         idle_s: seconds since the last reply; None for a session without one.
+        is_of_chat: whether its door told that it answers a chat.
+        is_started: whether it has had a row.
+        is_open: whether it has not ended.
     """
 
     session: Session
@@ -104,6 +112,8 @@ class Turn:
     is_rewritten: bool
     idle_s: float | None
     chain: TokenChain
+    is_of_chat: bool = False
+    is_started: bool = False
     is_open: bool = True
 
 
@@ -292,7 +302,9 @@ class SessionTable:
             return Turn(session, TurnKind.SIBLING, found.num_tokens, False, None, chain)
         if not is_present or session.num_running:
             session.num_forks += 1
-            fork = self._new(own, owner, namespace, session.session_id, now)
+            fork = self._new(own, owner, namespace, session, now)
+            fork.num_shared_tokens, fork.num_root_tokens = found.num_tokens, session.num_root_tokens
+            fork.service_s = session.service_s
             return Turn(fork, TurnKind.FORK, found.num_tokens, False, None, chain)
         idle_s = now - session.last_seen_s
         own.returns[session.reply].note_return(idle_s)
@@ -300,9 +312,11 @@ class SessionTable:
         is_rewritten = found.is_border and session.num_reply_tokens > 0 and num_tokens > session.num_prompt_tokens
         return Turn(session, TurnKind.CONTINUED, found.num_tokens, is_rewritten, idle_s, chain)
 
-    def _new(self, own: _Owner, owner: str, namespace: str, parent_id: int | None, now: float) -> Session:
+    def _new(self, own: _Owner, owner: str, namespace: str, parent: Session | None, now: float) -> Session:
         self._last_id += 1
-        session = Session(self._last_id, owner, namespace, parent_id, now, now, num_turns=1)
+        number, parent_id = self._last_id, None if parent is None else parent.session_id
+        root_id, first_seen_s = (number, now) if parent is None else (parent.root_id, parent.first_seen_s)
+        session = Session(number, owner, namespace, root_id, parent_id, first_seen_s, now, num_turns=1)
         own.sessions[session.session_id] = session
         return session
 

@@ -289,6 +289,9 @@ class EngineLoop:
                 if self._num_idle_actions < len(self._idle_actions):
                     left = self._last_step_end + self._idle_actions[self._num_idle_actions][0] - self.clock()
                     timeout = left if timeout is None else min(timeout, left)
+                if engine.retry_at is not None:
+                    left = engine.retry_at - self.clock()
+                    timeout = left if timeout is None else min(timeout, left)
                 if timeout is not None and timeout <= 0:
                     break
                 process_settings.tidy()
@@ -315,6 +318,7 @@ class EngineLoop:
             if command is not None:
                 self._call(command)
         work.begin(0)
+        engine.retry(now)
         if is_stopping:
             return False
         if not engine.has_work:

@@ -1,0 +1,216 @@
+"""Which sessions are worked on: as many as the pool has room for, the oldest first; the others wait before they start.
+
+Agents that take turns in a pool that is too small evict each other's pages just before they are needed. So the sessions that are worked on
+are limited to those whose own tokens fit into the pool together: these are *resident*. A session becomes resident when one of its requests
+starts. It leaves when it has got a final answer, when it is not continued for longer than nearly all others are, or when the residents
+outgrow the pool: then the youngest that waits for its client leaves. A session that is not resident waits for room, but no longer than
+`MAX_WAIT_S`. (Denning 1968 limits the working sets of processes like that.)
+
+Forks belong to the session from which they were forked: it is waiting for them. Principals have equal parts of the room while several use
+it, and one without a resident never waits. Pure: time is an argument.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from itertools import count
+
+from rtlang.engine.sessions.return_times import ReplyKind
+from rtlang.engine.sessions.session_table import Session
+
+MAX_WAIT_S = 120.0
+"""Longest wait of a session for room."""
+ROOM_SHARE = 0.9
+"""Share of the pool for the tokens of residents: running requests grow."""
+ADMISSION_SHARE = 0.7
+"""Share of the pool up to which sessions become resident, since residents grow: with `ROOM_SHARE`, each session would leave five times."""
+GRACE_S = 1.0
+"""Time for which a session with a final answer may go on without waiting: it may be the sub-agent of one that goes on now."""
+RENEWED_S = 1.0
+"""Time until an overdue session is looked at again that has come back and waits."""
+
+
+class Leaving(Enum):
+    """Why a session is worked on no longer."""
+
+    ANSWERED = auto()
+    OVERDUE = auto()
+    SUSPENDED = auto()
+
+
+@dataclass(slots=True, eq=False)
+class Family:
+    """A resident session and its forks.
+
+    Attributes:
+        owner: the principal by name.
+        arrival_s: when the session began.
+        members: its sessions with the tokens that each shares with no other.
+        num_tokens: of all members.
+        starts: by member, the tokens at its beginning that other sessions have too.
+        num_started: requests that have started and not ended.
+        expires_s: when it leaves if nothing of it starts before.
+    """
+
+    root_id: int
+    owner: str
+    arrival_s: float
+    members: dict[Session, int] = field(default_factory=dict)
+    starts: dict[Session, int] = field(default_factory=dict)
+    num_tokens: int = 0
+    num_started: int = 0
+    expires_s: float = float("inf")
+
+
+class Residency:
+    """The resident sessions of one engine. Used by one thread at a time.
+
+    Args:
+        num_tokens: of the pool.
+        on_leave: called with each family that leaves.
+
+    Attributes:
+        num_tokens: own tokens of all residents.
+        num_suspended: families that left because there was no room.
+    """
+
+    def __init__(self, num_tokens: int, on_leave: Callable[[Family, Leaving], None] = lambda family, leaving: None) -> None:
+        self.num_tokens = self.num_suspended = 0
+        self._room, self._admission = int(num_tokens * ROOM_SHARE), int(num_tokens * ADMISSION_SHARE)
+        self._on_leave = on_leave
+        self._families: dict[int, Family] = {}  # by root session
+        self._answered: OrderedDict[int, float] = OrderedDict()  # root sessions that left, and until when they count as resident
+        self._by_owner: Counter[str] = Counter()  # tokens
+        self._expiring: list[tuple[float, int, Family]] = []
+        self._serial = count()
+
+    def __iter__(self) -> Iterator[Family]:
+        return iter(self._families.values())
+
+    def is_resident(self, session: Session) -> bool:
+        """Whether it is among those that are worked on."""
+        return session.root_id in self._families or session.root_id in self._answered
+
+    def may_start(self, session: Session, num_own: int, waited_s: float, now: float, *, is_behind: bool) -> bool:
+        """Whether a request of a session may start now.
+
+        Args:
+            num_own: tokens of its prompt that it shares with no other session.
+            waited_s: time since it came.
+            is_behind: whether one of the same owner that goes before it waits for room.
+        """
+        self._expire(now)
+        own = self._by_owner[session.owner]
+        if self.is_resident(session) or waited_s >= MAX_WAIT_S or not own:
+            return True
+        if not is_behind and self.num_tokens + num_own <= self._admission:
+            return True
+        others = len(self._by_owner) - 1
+        return not is_behind and others > 0 and own + num_own <= self._admission / (1 + others)
+
+    def start(self, session: Session) -> None:
+        """A request of a session starts."""
+        family = self._families.get(session.root_id)
+        if family is None:
+            family = self._families[session.root_id] = Family(session.root_id, session.owner, session.first_seen_s)
+        family.num_started += 1
+        family.expires_s = float("inf")
+        if session not in family.members:
+            self._take_over(family, session)
+        self._set_own(family, session, session.num_prompt_tokens - family.starts[session])
+
+    def end(self, session: Session, stays_until: float | None, now: float) -> None:
+        """A started request of a session has ended.
+
+        Args:
+            stays_until: the time up to which the session stays if it is not continued; None if it has got a final answer.
+        """
+        family = self._families.get(session.root_id)
+        if family is None:
+            return
+        family.num_started -= 1
+        self._set_own(family, session, session.num_tokens - family.starts[session])
+        if family.num_started:
+            return
+        if stays_until is None:
+            self._answered[session.root_id] = now + GRACE_S
+            self._answered.move_to_end(session.root_id)
+            self._leave(family, Leaving.ANSWERED)
+        else:
+            family.expires_s = stays_until
+            heapq.heappush(self._expiring, (stays_until, next(self._serial), family))
+        while self.num_tokens > self._room and len(self._families) > 1 and (youngest := self._youngest()) is not None:
+            self.num_suspended += 1
+            self._leave(youngest, Leaving.SUSPENDED)
+
+    def is_contested(self, owner: str) -> bool:
+        """Whether the residents of an owner take most of the room."""
+        return self._by_owner[owner] > self._room / 2
+
+    def drop(self, session: Session) -> None:
+        """A session is forgotten."""
+        family = self._families.get(session.root_id)
+        if family is not None and session in family.members:
+            self._set_own(family, session, 0)
+            del family.members[session], family.starts[session]
+            if not family.members:
+                self._leave(family, Leaving.OVERDUE)
+
+    def check(self) -> None:
+        """Verify the sums; for tests."""
+        families = self._families.values()
+        assert self.num_tokens == sum(each.num_tokens for each in families) == self._by_owner.total()
+        assert all(each.num_tokens == sum(each.members.values()) for each in families)
+        assert all(each.num_started >= 0 for each in families)
+        assert set(self._by_owner) <= {each.owner for each in families}
+
+    def _youngest(self) -> Family | None:
+        """Of the owner with the most tokens that has one, the youngest family without a started request."""
+        idle = [each for each in self._families.values() if not each.num_started]
+        return max(idle, key=lambda each: (self._by_owner[each.owner], each.arrival_s), default=None)
+
+    def _leave(self, family: Family, leaving: Leaving) -> None:
+        del self._families[family.root_id]
+        self._count(family.owner, -family.num_tokens)
+        self._on_leave(family, leaving)
+
+    def _take_over(self, family: Family, session: Session) -> None:
+        """A session becomes a member. A fork shares the tokens of its parent, if that is one.
+
+        A fork of a session with a final answer goes on where that was a sub-agent: what the answer needed is not needed any more.
+        """
+        parent = next((each for each in family.members if each.session_id == session.parent_id), None)
+        family.members[session] = 0
+        family.starts[session] = session.num_root_tokens if parent is None else session.num_shared_tokens
+        if parent is not None and not parent.num_running and parent.reply is ReplyKind.FINAL:
+            self._set_own(family, parent, session.num_shared_tokens - family.starts[parent])
+
+    def _set_own(self, family: Family, session: Session, num_tokens: int) -> None:
+        num_more = max(0, num_tokens) - family.members[session]
+        family.members[session] += num_more
+        family.num_tokens += num_more
+        self._count(family.owner, num_more)
+
+    def _count(self, owner: str, num_more: int) -> None:
+        self.num_tokens += num_more
+        self._by_owner[owner] += num_more
+        if not self._by_owner[owner]:
+            del self._by_owner[owner]
+
+    def _expire(self, now: float) -> None:
+        while self._answered and next(iter(self._answered.values())) <= now:
+            self._answered.popitem(last=False)
+        while self._expiring and self._expiring[0][0] <= now:
+            _, _, family = heapq.heappop(self._expiring)
+            is_present = self._families.get(family.root_id) is family
+            if not is_present or family.expires_s > now or family.num_started:
+                continue
+            if any(session.num_running for session in family.members):  # it came back, and waits
+                family.expires_s = now + RENEWED_S
+                heapq.heappush(self._expiring, (family.expires_s, next(self._serial), family))
+            else:
+                self._leave(family, Leaving.OVERDUE)

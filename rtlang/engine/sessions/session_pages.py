@@ -1,0 +1,63 @@
+"""The pages of sessions in the prefix cache: soft holds on sequences that clients are expected to continue.
+
+A hold of a session is weaker than those of programs, and never keeps a request waiting: whoever needs pages takes them, first those of
+sessions that have a final answer, then of the youngest sessions. Holds of sessions and programs share `retention_share`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rtlang.cache.prefix_cache import PrefixCache
+from rtlang.cache.retention import Hold
+from rtlang.cache.scope import CacheScope
+from rtlang.engine.sessions.session_table import Session
+
+MAX_HOLDS = 1024
+"""Holds of sessions: each new checkpoint of a model with states looks at all holds."""
+SESSION_RANK = 1e12
+"""Ranks of sessions begin here: behind all programs."""
+FINAL_RANK = 2e12
+"""The same of those with a final answer."""
+
+
+class SessionPages:
+    """Holds on behalf of sessions. Used on the engine thread."""
+
+    def __init__(self, cache: PrefixCache) -> None:
+        self._cache = cache
+        self._holds: dict[Session, tuple[Hold, int]] = {}  # with the first token that no other session has; the last one at the end
+
+    def is_held(self, session: Session) -> bool:
+        """Whether its pages are kept."""
+        found = self._holds.get(session)
+        return found is not None and found[0].is_granted
+
+    def keep(self, session: Session, token_ids: Sequence[int], scope: CacheScope, *, is_certain: bool) -> None:
+        """Keep what is stored of a sequence in place of what was kept of the session before.
+
+        Args:
+            is_certain: whether the client is to continue it.
+        """
+        rank = (SESSION_RANK if is_certain else FINAL_RANK) + session.first_seen_s
+        hold = self._cache.hold(token_ids, rank, scope)
+        if hold is None:
+            return
+        self.let_go(session)
+        self._holds[session] = hold, session.num_shared_tokens
+        if len(self._holds) > MAX_HOLDS:
+            self.let_go(next(iter(self._holds)))
+
+    def let_go(self, session: Session, *, gives_up: bool = False) -> None:
+        """End the hold of a session.
+
+        Args:
+            gives_up: whether its own pages are evicted before all others.
+        """
+        found = self._holds.pop(session, None)
+        if found is None:
+            return
+        hold, num_shared = found
+        self._cache.release(hold)
+        if gives_up:
+            self._cache.demote_end(hold, num_shared)
