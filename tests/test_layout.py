@@ -55,6 +55,10 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/serve/records/test_request_record.py",
         "it begins and ends the records that are tested there",
     ),
+    "rtlang/serve/ollama/replies.py": (
+        "tests/serve/http/routes/test_ollama.py",
+        "streams are compared with whole replies there",
+    ),
     "rtlang/serve/http/form_upload.py": (
         "tests/serve/http/routes/test_files.py",
         "forms go through the route of files there",

@@ -138,7 +138,7 @@ LEVELS: dict[str, list[str]] = {
     "rtlang.serve": [
         "json_parts",
         "client_messages event_bridge idempotent_extends network openai records",
-        "anthropic batch connection responses resumable sglang",
+        "anthropic batch connection ollama responses resumable sglang",
         "service",
         "http opening_handshake output_flow streams",
         "websocket websocket_mode",

@@ -152,7 +152,9 @@ class Engine:
         self._page_size, self._injects_faults, self._check = config.page_size, config.fault_injection, check_every_step
         self._requests: dict[int, Request] = {}
         self._unreported: list[RequestOutput] = []  # last outputs of failed and aborted requests
-        self._is_stalled = False  # the last step was empty: constraints work outside the steps, or sessions wait for room
+        self._is_stalled = (
+            False  # the last step was empty: constraints work outside the steps, or sessions wait for room
+        )
         self.retry_at: float | None = None
         self._isolation = FaultIsolation(config.max_step_tokens)
         compiler.is_busy = lambda: bool(self.scheduler.running)

@@ -71,8 +71,8 @@ _OF_SGLANG = (
     "pydantic",
     "orjson",
 )
-DOORS = ("chat", "completions", "responses", "messages", "generate")
-"""Names of APIs in tables: those of OpenAI, Anthropic and SGLang."""
+DOORS = ("chat", "completions", "responses", "messages", "generate", "batches", "ollama")
+"""Names of APIs in tables: those of OpenAI, Anthropic, SGLang and Ollama."""
 _OPENAI = "text, streams, structured output, tools, log-probabilities, errors"
 CLIENTS = (
     Client("openai-2", "use_openai.py", ("openai>=2,<3",), (), ("openai",), DOORS[:3], _OPENAI),
@@ -139,6 +139,29 @@ CLIENTS = (
         shows=("@anthropic-ai/sdk",),
         doors=("messages",),
         does="text, streams, a tool runner, thoughts, structured output, token counts, errors",
+    ),
+    Client(
+        "batches",
+        "use_batches.py",
+        ("openai>=3,<4",),
+        shows=("openai",),
+        doors=("batches",),
+        does="files, batches of chats, completions and responses, their results and errors",
+    ),
+    Client(
+        "ollama",
+        "use_ollama.py",
+        ("ollama",),
+        shows=("ollama",),
+        doors=("ollama",),
+        does="chats, texts, tools, thoughts, structured output, models",
+    ),
+    Client(
+        "node-ollama",
+        "node/use_ollama.mjs",
+        shows=("ollama",),
+        doors=("ollama",),
+        does="chats, texts, tools, structured output, models",
     ),
     Client(
         "llama-index",

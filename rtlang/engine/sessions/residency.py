@@ -78,12 +78,16 @@ class Residency:
         num_suspended: families that left because there was no room.
     """
 
-    def __init__(self, num_tokens: int, on_leave: Callable[[Family, Leaving], None] = lambda family, leaving: None) -> None:
+    def __init__(
+        self, num_tokens: int, on_leave: Callable[[Family, Leaving], None] = lambda family, leaving: None
+    ) -> None:
         self.num_tokens = self.num_suspended = 0
         self._room, self._admission = int(num_tokens * ROOM_SHARE), int(num_tokens * ADMISSION_SHARE)
         self._on_leave = on_leave
         self._families: dict[int, Family] = {}  # by root session
-        self._answered: OrderedDict[int, float] = OrderedDict()  # root sessions that left, and until when they count as resident
+        self._answered: OrderedDict[int, float] = (
+            OrderedDict()
+        )  # root sessions that left, and until when they count as resident
         self._by_owner: Counter[str] = Counter()  # tokens
         self._expiring: list[tuple[float, int, Family]] = []
         self._serial = count()

@@ -26,7 +26,9 @@ class SessionPages:
 
     def __init__(self, cache: PrefixCache) -> None:
         self._cache = cache
-        self._holds: dict[Session, tuple[Hold, int]] = {}  # with the first token that no other session has; the last one at the end
+        self._holds: dict[
+            Session, tuple[Hold, int]
+        ] = {}  # with the first token that no other session has; the last one at the end
 
     def is_held(self, session: Session) -> bool:
         """Whether its pages are kept."""

@@ -21,6 +21,7 @@ from rtlang.serve.http.routes import cache as routes_cache
 from rtlang.serve.http.routes import conversations as routes_conversations
 from rtlang.serve.http.routes import files as routes_files
 from rtlang.serve.http.routes import live_view as routes_page
+from rtlang.serve.http.routes import ollama as routes_ollama
 from rtlang.serve.http.routes import openai as routes_openai
 from rtlang.serve.http.routes import operations as routes_operations
 from rtlang.serve.http.routes import programs as routes_programs
@@ -38,6 +39,7 @@ GROUPS: tuple[Callable[[StreamService], list[Route]], ...] = (
     routes_anthropic.routes,
     routes_files.routes,
     routes_batches.routes,
+    routes_ollama.routes,
     routes_tokens.routes,
     routes_cache.routes,
     routes_native.routes,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -24,7 +25,7 @@ _T = TypeVar("_T")
 
 HEARTBEAT_S = 15.0
 DONE = b"data: [DONE]\n\n"
-HEARTBEAT = b": \n\n"
+_HEARTBEAT = b": \n\n"
 _FIRST_WAIT_S = 2.0  # an error that comes within this time is an error response; later ones are events of the stream
 _HEADERS = {
     "content-type": "text/event-stream; charset=utf-8",
@@ -50,13 +51,39 @@ def sse_text(data: Mapping[str, Any], event: str | None = None) -> str:
     return f"{name}data: {json_text(data)}\n\n"
 
 
+def json_line(data: Mapping[str, Any], event: str | None = None) -> str:
+    """One line of a stream of JSON lines; the name of the event is left out."""
+    return f"{json_text(data)}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamForm:
+    """How the parts of a stream are written.
+
+    Attributes:
+        media_type: of the response.
+        encode: a part as text; the second argument is the name of its type, if it has one.
+        end: written last; may be empty.
+        heartbeat: written when nothing else was for a while; empty for none.
+        refuse: the response to a request that fails before the first part.
+    """
+
+    media_type: str = "text/event-stream; charset=utf-8"
+    encode: Callable[[Mapping[str, Any], str | None], str] = sse_text
+    end: bytes = DONE
+    heartbeat: bytes = _HEARTBEAT
+    refuse: Callable[[BaseException], Response] = response_of
+
+
+SSE = StreamForm()
+
+
 class SseResponse(Response):
-    """A response of server-sent events.
+    """A response of server-sent events, or of a stream in another form.
 
     Args:
         groups: groups of encoded events. Closed at the end of the response in every case, on the task of the response.
         on_error: the events that report an error after the start; default: one event with the error body, then `[DONE]`.
-        heartbeat: sent when nothing else was for a while; default: a comment.
         direct: writes some events past this response, from its first group until its end.
     """
 
@@ -65,14 +92,14 @@ class SseResponse(Response):
         groups: AsyncGenerator[Sequence[bytes], None],
         *,
         on_error: Callable[[BaseException], Sequence[bytes]] | None = None,
-        heartbeat: bytes = HEARTBEAT,
         direct: DirectWriter | None = None,
+        form: StreamForm = SSE,
     ) -> None:
-        super().__init__(headers=_HEADERS)
+        super().__init__(headers=_HEADERS | {"content-type": form.media_type})
+        self._form = form
         del self.headers["content-length"]
         self._groups = groups
         self._on_error = on_error or _error_events
-        self._heartbeat = heartbeat
         self._direct = direct
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -119,8 +146,10 @@ class SseResponse(Response):
                 if not group.done():
                     if direct is not None and direct.written_at > written_at:
                         written_at = direct.written_at
+                    elif self._form.heartbeat:
+                        await write(self._form.heartbeat)
                     else:
-                        await write(self._heartbeat)
+                        written_at = clock()
                     continue
                 try:
                     encoded = group.result()
@@ -128,7 +157,7 @@ class SseResponse(Response):
                     break
                 except Exception as error:
                     if not has_started:
-                        await response_of(error)(scope, receive, send)
+                        await self._form.refuse(error)(scope, receive, send)
                         return
                     await write(b"".join(self._on_error(error)))
                     break

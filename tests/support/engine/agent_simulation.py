@@ -81,7 +81,10 @@ def make_tasks(sizes: Sizes, seed: int) -> list[Task]:
             yield Turn(max(8, round(num_new)), sizes.num_output, delay_s, fork)
 
     return [
-        Task(index % NUM_KINDS, tuple(turns(max(2, round(sizes.num_turns * rng.lognormvariate(-0.045, 0.3))), may_fork=True)))
+        Task(
+            index % NUM_KINDS,
+            tuple(turns(max(2, round(sizes.num_turns * rng.lognormvariate(-0.045, 0.3))), may_fork=True)),
+        )
         for index in range(sizes.num_tasks)
     ]
 
@@ -137,11 +140,22 @@ class AgentSimulation:
     """Runs tasks, so many at a time, in a pool of so many pages. `see` is called with the engine after each step."""
 
     def __init__(
-        self, tasks: Sequence[Task], num_sessions: int, num_pages: int, sizes: Sizes, *, see: Callable[[Engine], None] | None = None, **settings: Any
+        self,
+        tasks: Sequence[Task],
+        num_sessions: int,
+        num_pages: int,
+        sizes: Sizes,
+        *,
+        see: Callable[[Engine], None] | None = None,
+        **settings: Any,
     ) -> None:
         longest = max(map(own_tokens, tasks)) + 2 * round(sizes.system_tokens * sizes.scale)
         config = RuntimeConfig(
-            num_pages=max(num_pages, longest // PAGE_SIZE + 16), page_size=PAGE_SIZE, max_model_len=1 << 20, speculation="off", **settings
+            num_pages=max(num_pages, longest // PAGE_SIZE + 16),
+            page_size=PAGE_SIZE,
+            max_model_len=1 << 20,
+            speculation="off",
+            **settings,
         )
         self.runner: Any = AgentRunner(config.num_pages or 0, PAGE_SIZE, max_model_len=1 << 20)
         compiler: Any = OpenCompiler()

@@ -28,7 +28,7 @@ from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import described_error
 from rtlang.serve.http.routes.openai import respond
 from rtlang.serve.http.routes.tokens import text_service
-from rtlang.serve.http.sse import sse_event
+from rtlang.serve.http.sse import StreamForm, sse_event
 from rtlang.serve.http.text_models import read_served_chat, served_model, texts_of_reply
 from rtlang.serve.openai.chat import ChatRequest
 from rtlang.serve.service import StreamService
@@ -38,6 +38,8 @@ _SESSION = "x-claude-code-session-id"
 """The header in which Claude Code names the session of a request."""
 _ANY_LENGTH = 1
 """A value of `truncate_prompt_tokens`, with which a prompt of any length is made; the graph, which would be cut, is not run."""
+
+_FORM = StreamForm(end=b"", heartbeat=PING)
 
 
 def routes(service: StreamService) -> list[Route]:
@@ -62,7 +64,7 @@ class _MessageRoutes:
         tokens = texts_of_reply(service, read, "thinking", principal)
         model = served_model(service, read.asked.model)
         writer = MessageWriter(read, asked, _new_id("msg"), model, tokens.bytes_of, lambda: _new_id("toolu"))
-        return await respond(request, service, read.asked, writer, tokens, _error_events, heartbeat=PING, done=b"")
+        return await respond(request, service, read.asked, writer, tokens, _error_events, _FORM)
 
     async def count_tokens(self, request: Request) -> Response:
         service, body = self._service, await read_map(request, self._service)

@@ -26,7 +26,7 @@ from rtlang.serve.http.body import read_map, reading_price
 from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.direct_events import DirectEvents, DirectWriter
 from rtlang.serve.http.errors import HttpError
-from rtlang.serve.http.sse import DONE, HEARTBEAT, SseResponse, sse_event, sse_text, unless_disconnected
+from rtlang.serve.http.sse import SSE, SseResponse, StreamForm, unless_disconnected
 from rtlang.serve.http.text_models import (
     TokenTexts,
     model_names,
@@ -185,22 +185,20 @@ async def respond(
     writer: Writer,
     tokens: TokenTexts,
     on_error: Callable[[BaseException], Sequence[bytes]] | None = None,
-    *,
-    heartbeat: bytes = HEARTBEAT,
-    done: bytes = DONE,
+    form: StreamForm = SSE,
 ) -> Response:
     """Run the graph of a request and respond with its events, as `writer` shapes them.
 
     Args:
-        on_error, heartbeat: of a stream; see `SseResponse`.
-        done: the end of a stream.
+        on_error: the events that report an error after the start of a stream; see `SseResponse`.
+        form: how the parts of a stream are written.
     """
     principal = principal_of(request)
     if asked.is_stream:
         direct = DirectWriter()
-        batches = asked_events(service, asked, principal, DirectEvents(direct, partial(encoded_chunks, writer)))
-        groups = _chunk_groups(service, principal, batches, writer, tokens, done)
-        return SseResponse(groups, on_error=on_error, heartbeat=heartbeat, direct=direct)
+        batches = asked_events(service, asked, principal, DirectEvents(direct, partial(encoded_chunks, writer, form)))
+        groups = _chunk_groups(service, principal, batches, writer, tokens, form)
+        return SseResponse(groups, on_error=on_error, direct=direct, form=form)
     batches = asked_events(service, asked, principal)
     data = await unless_disconnected(request, _collected(service, principal, batches, writer, tokens))
     if data is None:
@@ -231,28 +229,26 @@ async def _chunk_groups(
     batches: AsyncGenerator[list[Event], None],
     writer: Writer,
     tokens: TokenTexts,
-    done: bytes,
+    form: StreamForm,
 ) -> AsyncGenerator[Sequence[bytes], None]:
     async with contextlib.aclosing(batches):
         async for events in batches:
             await tokens.load(events)
-            encode = partial(encoded_chunks, writer, events)
+            encode = partial(encoded_chunks, writer, form, events)
             group = await service.encode(principal, events, encode)
             if isinstance(events[-1], GraphFinished):
-                yield [group, *map(_encoded, writer.last_chunks()), done]  # at once: each group takes a task
+                last = [
+                    form.encode(chunk, chunk.get("type")).encode(errors="replace") for chunk in writer.last_chunks()
+                ]
+                yield [group, *last, form.end]  # at once: each group takes a task
             elif group:
                 yield (group,)
 
 
-def encoded_chunks(writer: Writer, events: Sequence[Event]) -> bytes:
-    """The server-sent events of a stream for some events of its graph."""
+def encoded_chunks(writer: Writer, form: StreamForm, events: Sequence[Event]) -> bytes:
+    """The parts of a stream for some events of its graph."""
     found: list[str] = []
     for event in events:
         text = writer.text_event(event) if isinstance(event, TextDelta) else None
-        found += [sse_text(chunk, chunk.get("type")) for chunk in writer.chunks(event)] if text is None else [text]
+        found += [form.encode(chunk, chunk.get("type")) for chunk in writer.chunks(event)] if text is None else [text]
     return "".join(found).encode(errors="replace")
-
-
-def _encoded(chunk: dict[str, Any]) -> bytes:
-    """An event of a stream, named by its type if it has one."""
-    return sse_event(chunk, event=chunk.get("type"))
