@@ -19,6 +19,7 @@ from rich.console import Console
 
 import rtlang
 from rtlang.bench.machine import package_versions, this_machine
+from rtlang.console.batch.command import batch
 from rtlang.console.bench.commands import bench
 from rtlang.console.chat import chat
 from rtlang.console.checkpoints.quantize_command import quantize
@@ -79,6 +80,7 @@ app.add_typer(fleet, name="fleet")
 app.add_typer(bench, name="bench")
 
 app.command("keys")(make_key)
+app.command("batch")(batch)
 app.command()(chat)
 app.command()(top)
 app.command()(doctor)

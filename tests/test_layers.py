@@ -146,6 +146,7 @@ MAY_BE_LAZY = (
     ("rtlang", "rtlang_grammars.context_free.lark_reader", "it loads lark"),
     ("rtlang.__main__", "rtlang.console.grammar_report", "`--help` loads no numba"),
     ("rtlang.__main__", "rtlang.console.serving", "`--help` loads no server"),
+    ("rtlang.console.batch", "rtlang.serve", "`--help` loads no server"),
     ("rtlang.__main__", "rtlang.model.kernel_choices", "`--help` loads no torch"),
     ("rtlang.__main__", "rtlang.model.loader", "`--help` loads no torch"),
     ("rtlang.__main__", "rtlang_grammars.api.precompile", "`--help` loads no numba"),

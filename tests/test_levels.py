@@ -49,7 +49,7 @@ LEVELS: dict[str, list[str]] = {
     "rtlang.console": [
         "key_command options source",
         "grammar_report loading one_line_errors server_requests show",
-        "bench chat checkpoints doctor fleet_commands fleet_view mcp questions",
+        "batch bench chat checkpoints doctor fleet_commands fleet_view mcp questions",
         "serving top",
     ],
     "rtlang.contract": [

@@ -36,6 +36,7 @@ from rtlang.protocol.messages import CloseCode
 from rtlang.serve.connection import ServerInfo
 from rtlang.serve.http.app import create_app
 from rtlang.serve.http.errors import error_body
+from rtlang.serve.http.inner_requests import InnerRequests
 from rtlang.serve.http.request_middleware import record_of
 from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.network.http_connection import HttpConnection
@@ -135,17 +136,7 @@ class Server:
         loop = self._loop = asyncio.get_running_loop()
         stop = self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
-        server_info = ServerInfo(
-            epoch=secrets.token_hex(8),
-            models=self._models(),
-            limits=self._limits(),
-            caps=(
-                *(ability.value for ability in CAPS if ability in abilities_of(self._target)),
-                *(["cache"] if cache_service_of(self._target) is not None else []),
-            ),
-            max_streams=self.config.max_streams,
-        )
-        service = StreamService(self._target, self.config, server_info, self.metrics, loop)
+        service = self.new_service(loop)
         counts = SocketCounts(self.config.max_sockets, self.config.max_sockets_per_address, self.metrics)
         http = _HttpServer(
             tls,
@@ -180,7 +171,7 @@ class Server:
             try:
                 await _until(http.listening, serving)
                 listener.listen(_BACKLOG)  # asyncio has one number for both
-                logger.info("serving at %s with %s", self.url, {**server_info.limits})
+                logger.info("serving at %s with %s", self.url, {**service.server_info.limits})
                 for start in service.at_start:
                     start()
                 on_listening()
@@ -195,6 +186,33 @@ class Server:
                 for end in service.at_end:
                     end()
                 service.work.close()
+
+    def new_service(self, loop: asyncio.AbstractEventLoop) -> StreamService:
+        """The state of the server, without its sockets and routes."""
+        server_info = ServerInfo(
+            epoch=secrets.token_hex(8),
+            models=self._models(),
+            limits=self._limits(),
+            caps=(
+                *(ability.value for ability in CAPS if ability in abilities_of(self._target)),
+                *(["cache"] if cache_service_of(self._target) is not None else []),
+            ),
+            max_streams=self.config.max_streams,
+        )
+        return StreamService(self._target, self.config, server_info, self.metrics, loop)
+
+    @contextlib.contextmanager
+    def inner_requests(self, loop: asyncio.AbstractEventLoop) -> Iterator[InnerRequests]:
+        """The routes of the server without a socket, for requests of this process."""
+        service = self.new_service(loop)
+        create_app(service)
+        try:
+            yield InnerRequests(service.records, service.routes)
+        finally:
+            service.close_all(CloseCode.DRAINED, "the process ends")
+            service.work.close()
+            for end in service.at_end:
+                end()
 
     def stop(self) -> None:
         """Start a graceful shutdown: drain, then return from `serve` and `run`. Callable from any thread; idempotent."""

@@ -15,6 +15,8 @@ from typing import Any, BinaryIO
 
 from rtlang.serve.json_parts import json_bytes, json_text
 
+ENDPOINTS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages")
+"""The routes that requests may name, if the server has them."""
 MAX_LINES = 50_000
 MAX_ERRORS = 100
 """Errors of a file that are told."""

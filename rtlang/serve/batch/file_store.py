@@ -159,7 +159,7 @@ class FileStore:
                 (folder.path / f"{found}.json").unlink(missing_ok=True)
                 del folder.files[found]
             file = open(path, "a+b" if is_output else "w+b")  # noqa: SIM115  # the writer closes it
-            folder.open_bytes[found] = _cut_to_lines(file) if is_output else 0
+            folder.open_bytes[found] = cut_to_lines(file) if is_output else 0
         return FileWriter(self, owner, found, path, file, folder.open_bytes[found])
 
     def publish(
@@ -342,7 +342,7 @@ def new_batch_id() -> str:
     return f"batch_{secrets.token_hex(16)}"
 
 
-def _cut_to_lines(file: BinaryIO) -> int:
+def cut_to_lines(file: BinaryIO) -> int:
     """Cut off a last line that has no end, which a killed process may leave; returns the length."""
     size = file.seek(0, os.SEEK_END)
     end = size

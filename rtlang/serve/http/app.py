@@ -26,6 +26,7 @@ from rtlang.serve.http.routes import openai as routes_openai
 from rtlang.serve.http.routes import operations as routes_operations
 from rtlang.serve.http.routes import programs as routes_programs
 from rtlang.serve.http.routes import responses as routes_responses
+from rtlang.serve.http.routes import scores as routes_scores
 from rtlang.serve.http.routes import sglang as routes_native
 from rtlang.serve.http.routes import tokens as routes_tokens
 from rtlang.serve.openai.fields import FieldTable
@@ -40,6 +41,7 @@ GROUPS: tuple[Callable[[StreamService], list[Route]], ...] = (
     routes_files.routes,
     routes_batches.routes,
     routes_ollama.routes,
+    routes_scores.routes,
     routes_tokens.routes,
     routes_cache.routes,
     routes_native.routes,

@@ -277,7 +277,8 @@ def main() -> None:
             pages = pool_pages(tasks, options.sessions, sizes, factor)
             found = AgentSimulation(tasks, options.sessions, pages, sizes, **SIDES[side]).run()
             print(
-                f"{factor:4g} {side:9} {found.cached_share:7.2%} {percentile(found.first_s, 0.5):12.2f} {percentile(found.first_s, 0.99):6.2f} "
+                f"{factor:4g} {side:9} {found.cached_share:7.2%} "
+                f"{percentile(found.first_s, 0.5):12.2f} {percentile(found.first_s, 0.99):6.2f} "
                 f"{percentile(found.later_s, 0.5):12.2f} {percentile(found.later_s, 0.99):6.2f} {found.p99_s:10.2f} "
                 f"{found.num_computed:9,} {found.end_s:9.1f} {perf_counter() - started:8.1f}",
                 flush=True,

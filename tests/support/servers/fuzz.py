@@ -109,6 +109,7 @@ BODIES: list[tuple[str, dict[str, Any]]] = [
     ("/v1/batches", {"input_file_id": "file-0", "endpoint": "/v1/completions", "completion_window": "24h"}),
     ("/api/chat", {"model": "m", "messages": _USER, "tools": _TOOLS, "options": {"num_predict": 2}}),
     ("/api/generate", {"model": "m", "prompt": "a", "raw": True, "options": {"num_predict": 2}}),
+    ("/v1/score", {"model": "m", "text_1": "a", "text_2": ["b", "c"], "method": "full_likelihood"}),
     ("/v1/embeddings", {"model": "m", "input": "hi"}),
     ("/v1/programs", {"graph": _GRAPH, "inputs": {}}),
     ("/generate", {"text": "a", "sampling_params": {"max_new_tokens": 2, "regex": "a*"}}),

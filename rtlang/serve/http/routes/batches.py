@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from rtlang.serve.batch.batch_lines import ENDPOINTS
 from rtlang.serve.batch.batch_record import Batch, read_batch
 from rtlang.serve.batch.batches import Batches
 from rtlang.serve.http.access_middleware import principal_of
@@ -18,8 +19,6 @@ from rtlang.serve.http.routes.files import file_store, listed, page_of
 from rtlang.serve.openai.fields import FieldTable
 from rtlang.serve.service import StreamService
 
-ENDPOINTS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages")
-"""The routes that batches may name, if the server has them."""
 FIELDS = FieldTable(accepted=frozenset(("limit", "after")), hints=frozenset())
 """The query of `GET /v1/batches`."""
 _DEFAULT_LIMIT, _MAX_LIMIT = 20, 100

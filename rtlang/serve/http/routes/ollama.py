@@ -33,6 +33,7 @@ from rtlang.serve.http.text_models import (
     needed_text_service,
     read_served_chat,
     served_model,
+    texts_of_reply,
 )
 from rtlang.serve.ollama.bodies import LATEST, chat_body, generate_body
 from rtlang.serve.ollama.replies import OllamaWriter, created_at, loaded_reply
