@@ -184,9 +184,15 @@ class StreamService:
         owner = owner_of(principal)
         return await self.work.run(owner, price, fn, kind=kind, may_wait=may_wait, is_bounded=is_bounded)
 
-    async def encode(self, principal: Principal | None, events: Iterable[Event], fn: Callable[[], _T]) -> _T:
-        """Turn events of an accepted request into text: small ones here, large ones in turns with other work."""
-        owner, price = owner_of(principal), events_price(events)
+    async def encode(
+        self, principal: Principal | None, events: Iterable[Event], fn: Callable[[], _T], *, more_s: float = 0.0
+    ) -> _T:
+        """Turn events of an accepted request into text: small ones here, large ones in turns with other work.
+
+        Args:
+            more_s: price of text that is written besides the events.
+        """
+        owner, price = owner_of(principal), events_price(events) + more_s
         if price <= INLINE_S:
             return self.work.run_here(owner, price, fn, kind=WorkKind.REPLY)
         return await self.work.run(owner, price, fn, kind=WorkKind.REPLY, is_bounded=False)

@@ -74,9 +74,12 @@ _OF_SGLANG = (
 DOORS = ("chat", "completions", "responses", "messages", "generate", "batches", "ollama")
 """Names of APIs in tables: those of OpenAI, Anthropic, SGLang and Ollama."""
 _OPENAI = "text, streams, structured output, tools, log-probabilities, errors"
+_RESPONSES = "tools of all kinds, conversations, background, compaction, token counts, encrypted thoughts, errors"
 CLIENTS = (
     Client("openai-2", "use_openai.py", ("openai>=2,<3",), (), ("openai",), DOORS[:3], _OPENAI),
     Client("openai-3", "use_openai.py", ("openai>=3,<4",), (), ("openai",), DOORS[:3], _OPENAI),
+    Client("openai-2-responses", "use_responses.py", ("openai>=2,<3",), (), ("openai",), ("responses",), _RESPONSES),
+    Client("openai-3-responses", "use_responses.py", ("openai>=3,<4",), (), ("openai",), ("responses",), _RESPONSES),
     Client(
         "openai-websocket",
         "use_websocket.py",

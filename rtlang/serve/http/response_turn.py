@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import ContextLengthError, ParameterError
-from rtlang.contract.events import Event
+from rtlang.contract.events import Event, NodeFinished
 from rtlang.contract.graph.nodes import TokenIds
 from rtlang.contract.request_graph import Text
 from rtlang.contract.runs.principal import Principal
@@ -39,6 +39,8 @@ Lookup = Callable[[str], StoredResponse | None]
 """Finds an earlier response by its id."""
 _RESPONSE_BYTES = 2000  # of a response without the texts of the request and the output
 _UNLIMITED = 1 << 40  # tokens of a prompt
+_HEADING_S_PER_CHAR = 3e-8
+"""Of a field of the request that the first events or the last one repeat: JSON text is made of it up to three times."""
 _RESERVED = 8
 """With `truncation: auto`, an eighth of the context is kept for the output if the request gives no `max_output_tokens`."""
 
@@ -61,6 +63,8 @@ class TurnInput:
         items: the items of the conversation and of the input.
         num_before: the number of items of the conversation before the input.
         num_bytes: their size with that of the request, as JSON text; 0 if nothing keeps them.
+        num_new_bytes: size of the items of the input, as JSON text; 0 if nothing keeps them.
+        heading_s: price of writing the fields of the request that the response repeats.
     """
 
     read: ChatRequest
@@ -68,6 +72,8 @@ class TurnInput:
     items: tuple[Item, ...]
     num_before: int
     num_bytes: int
+    num_new_bytes: int
+    heading_s: float
 
     @property
     def num_tokens(self) -> int | None:
@@ -107,11 +113,17 @@ class ResponseTurn:
         try:
             async for events in batches:
                 await self.tokens.load(events)
-                group = await service.encode(principal, events, partial(self._chunks, events))
+                encode = partial(self._chunks, events)
+                group = await service.encode(principal, events, encode, more_s=self.heading_s(events))
                 if group:
                     yield group
         finally:
             await batches.aclose()
+
+    def heading_s(self, events: Sequence[Event]) -> float:
+        """Price of the fields of the request that the events of the stream for these events repeat."""
+        repeats = not self.writer.has_begun or any(isinstance(event, NodeFinished) for event in events)
+        return self.given.heading_s if repeats else 0.0
 
     def failure(self, error: BaseException) -> Chunk:
         """The last event of a response that fails."""
@@ -146,7 +158,7 @@ async def read_turn(
     """
     before, num_bytes = _items_before(service, body, principal, lookup)
     price = (num_body_bytes + num_bytes) * READ_S_PER_BYTE
-    read = partial(_read, service, body, before, principal, fields, more_input, is_kept=is_kept)
+    read = partial(_read, service, body, before, num_bytes, principal, fields, more_input, is_kept=is_kept)
     return await run(price, read, kind=WorkKind.READ, may_wait=True)
 
 
@@ -178,7 +190,7 @@ async def open_turn(
     if is_background and not is_stored:
         raise ParameterError("background", True, "allowed only with store = true")
     conversation = _conversation_id(given)
-    is_kept = is_stored or on_done is not None
+    is_kept = is_stored or on_done is not None or conversation is not None
     turn = await read_turn(
         service, given, principal, run, num_body_bytes, lookup=lookup, is_kept=is_kept, more_input=more_input
     )
@@ -187,8 +199,10 @@ async def open_turn(
     def keep(response: dict[str, Any]) -> None:
         if conversation is not None:
             new = turn.items[turn.num_before :]
-            state.conversations.append(principal.name, conversation, (*new, *response["output"]))
-        if not is_kept:
+            num_output_bytes = len(json_text(response["output"]))
+            made, size = (*new, *response["output"]), turn.num_new_bytes + num_output_bytes
+            state.conversations.append(principal.name, conversation, made, size)
+        if not (is_stored or on_done is not None):
             return
         whole = _record(turn, response)
         if is_stored:
@@ -265,6 +279,9 @@ def _items_before(
     if previous is None:
         return (), 0
     stored = _earlier(service, principal, previous, lookup)
+    if stored.response["status"] in ("queued", "in_progress"):
+        message = f"the response {previous[:80]!r} has not ended; it can be continued when it has"
+        raise HttpError(400, message, code="previous_response_not_completed", param="previous_response_id")
     return stored.items, stored.num_bytes
 
 
@@ -289,6 +306,7 @@ def _read(
     service: StreamService,
     body: Mapping[str, Any],
     before: Sequence[Item],
+    num_before_bytes: int,
     principal: Principal,
     fields: FieldTable,
     more_input: Sequence[Item],
@@ -302,7 +320,9 @@ def _read(
     read = _fitting(service, given, principal)
     items = (*before, *new)
     rest = {name: value for name, value in body.items() if name != "input"}
-    return TurnInput(read, given, items, len(before), len(json_text([rest, items])) if is_kept else 0)
+    num_rest, num_new = len(json_text(rest)), len(json_text(new)) if is_kept else 0
+    num_bytes = num_rest + num_new + num_before_bytes if is_kept else 0
+    return TurnInput(read, given, items, len(before), num_bytes, num_new, num_rest * _HEADING_S_PER_CHAR)
 
 
 class _Finder:
@@ -391,6 +411,12 @@ def _present(body: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value is not None}
 
 
+def _flat(tool: Any) -> Any:
+    """A tool in the shape of this route, also if it came in that of the chat route."""
+    inner = tool.get(tool["type"]) if isinstance(tool, Mapping) and tool.get("type") in ("function", "custom") else None
+    return {"type": tool["type"], **inner} if isinstance(inner, Mapping) else tool
+
+
 def _reasoning(given: Mapping[str, Any]) -> dict[str, Any]:
     found = given.get("reasoning") or {}
     return {"effort": found.get("effort", given.get("reasoning_effort")), "summary": found.get("summary")}
@@ -421,7 +447,7 @@ def _heading(given: Mapping[str, Any], model: str, is_stored: bool) -> dict[str,
         "temperature": given.get("temperature", 1.0),
         "text": {"format": {"type": "text"}, "verbosity": "medium"} | text,
         "tool_choice": given.get("tool_choice", "auto"),
-        "tools": given.get("tools", []),
+        "tools": [_flat(tool) for tool in given.get("tools", [])],
         "top_logprobs": given.get("top_logprobs", 0),
         "top_p": given.get("top_p", 1.0),
         "truncation": given.get("truncation", "disabled"),

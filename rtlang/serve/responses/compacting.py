@@ -37,7 +37,7 @@ def compacted_items(items: Sequence[Item], summary: str) -> list[Item]:
                 room = 0  # older ones are not kept, either
                 continue
             room -= size
-        kept.append({name: item[name] for name in ("type", "role", "content")})
+        kept.append({name: item[name] for name in ("type", "role", "content") if name in item})
     kept.reverse()
     text = {"type": "input_text", "text": _HEADING + summary}
     return [*kept, {"type": "message", "role": "user", "content": [text]}]

@@ -60,9 +60,9 @@ def new_conversation(key: str, metadata: Mapping[str, str], items: Sequence[Item
 class ConversationStore(EntryStore[Conversation]):
     """The conversations of a server."""
 
-    def append(self, owner: str, key: str, items: Sequence[Item]) -> bool:
-        """Add items to a conversation, which exists still; False if it is gone, or its share is full."""
-        return self._change(owner, key, lambda found: (*found.items, *items), len(json_text(list(items))))
+    def append(self, owner: str, key: str, items: Sequence[Item], num_bytes: int) -> bool:
+        """Add items of a size, as JSON text, to a conversation; False if it is gone, or its share is full."""
+        return self._change(owner, key, lambda found: (*found.items, *items), num_bytes)
 
     def remove_item(self, owner: str, key: str, item_id: str) -> bool:
         """Remove the items with an id; whether the conversation exists."""

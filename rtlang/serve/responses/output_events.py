@@ -111,6 +111,11 @@ class ResponsesWriter:
                 return whole
         raise AssertionError("the graph has no generation")
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the first events of the stream were made."""
+        return self._num_chunks > 0
+
     def begin(self) -> Iterator[Chunk]:
         """The events before the first output; none if they were sent."""
         if self._num_chunks == 0:

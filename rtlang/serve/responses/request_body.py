@@ -180,8 +180,9 @@ def read_body(
     included = _included(given)
     if LOGPROBS in included or given.get("top_logprobs"):
         chat["logprobs"] = True
-    if "prompt_cache_key" in body:
-        chat["prompt_cache_key"] = body["prompt_cache_key"]
+    key = body.get("prompt_cache_key") or _conversation(given.get("conversation"))
+    if key is not None:
+        chat["prompt_cache_key"] = key  # the client's name of the session
     if "stream_options" in given:
         check_inner("stream_options", given["stream_options"], (), ignored=("include_obfuscation", "include_usage"))
     read_bool(given, "stream")
@@ -189,6 +190,10 @@ def read_body(
     if truncation not in ("auto", "disabled"):
         raise ParameterError("truncation", truncation, "expected auto or disabled")
     return ReadBody(chat, pinned, origins, tools, ENCRYPTED in included, truncation == "auto")
+
+
+def _conversation(value: Any) -> Any:
+    return value.get("id") if isinstance(value, Mapping) else value
 
 
 def _reasoning(value: Any) -> tuple[dict[str, Any], str]:

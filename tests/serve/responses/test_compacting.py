@@ -20,13 +20,14 @@ def test_messages_of_the_client_are_kept_before_the_summary() -> None:
         {"role": "developer", "content": "be brief"},
         {"role": "user", "content": "old" * 20_000},
         {"role": "user", "content": "first"},
+        {"role": "user"},
         {"role": "assistant", "content": "yes"},
         {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"},
         {"type": "function_call_output", "call_id": "1", "output": "x"},
         {"role": "user", "content": "second"},
     ]
     found = texts_of(compacted_items(read_items(plain, str), "SUMMARY"))
-    assert found[:-1] == [("developer", "be brief"), ("user", "first"), ("user", "second")]
+    assert found[:-1] == [("developer", "be brief"), ("user", "first"), ("user", ""), ("user", "second")]
     assert found[-1][0] == "user"
     assert found[-1][1].endswith("SUMMARY")
 

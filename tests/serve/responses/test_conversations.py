@@ -16,8 +16,8 @@ def test_items_are_added_and_removed_for_the_owner_only() -> None:
     conversation = new_conversation("conv_1", {"a": "b"}, ITEMS[:1])
     ClientConversation.model_validate(conversation.map)
     assert store.put("ann", conversation)
-    assert not store.append("bob", "conv_1", ITEMS[1:2])
-    assert store.append("ann", "conv_1", ITEMS[1:3])
+    assert not store.append("bob", "conv_1", ITEMS[1:2], 70)
+    assert store.append("ann", "conv_1", ITEMS[1:3], 140)
     assert store.remove_item("ann", "conv_1", "msg_1")
     found = store.get("ann", "conv_1")
     assert found is not None
@@ -28,7 +28,7 @@ def test_items_are_added_and_removed_for_the_owner_only() -> None:
 def test_a_conversation_that_outgrows_its_share_stays_as_it_was() -> None:
     store = ConversationStore(max_bytes=8_000)
     store.put("ann", new_conversation("conv_1", {}, []))
-    results = [store.append("ann", "conv_1", ITEMS) for _ in range(20)]
+    results = [store.append("ann", "conv_1", ITEMS, 350) for _ in range(20)]
     assert results[0]
     assert not results[-1]
     assert 0 < store.num_bytes <= 2_000

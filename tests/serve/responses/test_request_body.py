@@ -77,6 +77,8 @@ def test_fields_that_change_nothing_are_accepted() -> None:
         assert {name: value for name, value in made.items() if name != "reasoning"} == chat
     made = read({"input": "a", "prompt_cache_key": "k", "text": {"verbosity": "low"}}).chat
     assert (made["prompt_cache_key"], made["chat_template_kwargs"]) == ("k", {"verbosity": "low"})
+    for conversation in ("conv_1", {"id": "conv_1"}):
+        assert read({"input": "a", "conversation": conversation}).chat["prompt_cache_key"] == "conv_1"
 
 
 @pytest.mark.parametrize(

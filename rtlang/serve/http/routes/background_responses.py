@@ -40,18 +40,26 @@ class BackgroundRun:
         is_dropped: the events are no longer kept.
         status: of the response.
         num_bytes: bytes of the events.
+        queued: the response before it ran.
     """
 
-    def __init__(self, service: StreamService, turn: ResponseTurn, principal: Principal) -> None:
-        self._service, self._turn, self._principal = service, turn, principal
+    def __init__(
+        self,
+        service: StreamService,
+        turn: ResponseTurn,
+        principal: Principal,
+        queued: dict[str, Any],
+        begun: list[bytes],
+    ) -> None:
+        """Begin to run. `queued` is the response before, `begun` the encoded events before the first output."""
+        self._service, self._turn, self._principal, self.queued = service, turn, principal, queued
         self.events: list[bytes] = []
         self.is_dropped = False
         self.status = "queued"
         self.num_bytes = 0
         self._final: dict[str, Any] | None = None
         self._changed = asyncio.Event()
-        self._note(list(turn.writer.queue()))
-        self.queued = turn.writer.snapshot("queued")
+        self._keep(begun)
         self._task = asyncio.get_running_loop().create_task(self._run(), context=contextvars.Context())
 
     @property
@@ -68,6 +76,11 @@ class BackgroundRun:
     def response(self) -> dict[str, Any]:
         """The response as it is now."""
         return self._final or self._turn.writer.snapshot(self.status)
+
+    @property
+    def response_bytes(self) -> int:
+        """Size of the response as JSON text, approximately: that of its request and of its events."""
+        return self._turn.given.num_bytes + self.num_bytes
 
     async def cancel(self) -> None:
         """End the response, if it runs, and wait for its end."""
@@ -112,15 +125,14 @@ class BackgroundRun:
                     self.status = "in_progress"
                     await self._turn.tokens.load(events)
                     write = partial(self._encoded, events)
-                    encoded, last = await self._service.encode(self._principal, events, write)
+                    more_s = self._turn.heading_s(events)
+                    encoded, last = await self._service.encode(self._principal, events, write, more_s=more_s)
                     self._keep(encoded)
                     final = last or final
         except asyncio.CancelledError:
             final = self._turn.writer.snapshot("cancelled")
         except Exception as error:
-            chunk = self._turn.failure(error)
-            self._note([chunk])
-            final = chunk["response"]
+            final = await self._failed(error)
         assert final is not None, "a graph that ended has finished its generation"
         self._end(final)
 
@@ -136,8 +148,13 @@ class BackgroundRun:
         ends = [chunk["response"] for chunk in chunks if chunk["type"] in ("response.completed", "response.incomplete")]
         return [_encoded(chunk) for chunk in chunks], ends[-1] if ends else None
 
-    def _note(self, chunks: Sequence[Chunk]) -> None:
-        self._keep([_encoded(chunk) for chunk in chunks])
+    async def _failed(self, error: BaseException) -> dict[str, Any]:
+        """The response with an error."""
+        chunk = self._turn.failure(error)
+        write = partial(_encoded, chunk)
+        self._keep([await self._service.encode(self._principal, (), write, more_s=self._turn.given.heading_s)])
+        found: dict[str, Any] = chunk["response"]
+        return found
 
     def _keep(self, encoded: list[bytes]) -> None:
         if not self.is_dropped:
@@ -159,7 +176,7 @@ class BackgroundRuns:
         self._service = service
         self._runs: dict[str, dict[str, BackgroundRun]] = {}  # of each principal, the oldest first
 
-    def start(self, turn: ResponseTurn, principal: Principal) -> BackgroundRun:
+    async def start(self, turn: ResponseTurn, principal: Principal) -> BackgroundRun:
         """Run a response.
 
         Raises:
@@ -167,12 +184,14 @@ class BackgroundRuns:
         """
         if self._service.is_draining:
             raise draining_error(self._service.config.drain_timeout_s)
+        begin = partial(_begun, turn)
+        queued, begun = await self._service.encode(principal, (), begin, more_s=turn.given.heading_s)
         runs = self._runs.setdefault(principal.name, {})
         if sum(run.is_running for run in runs.values()) >= MAX_RUNNING:
             message = f"{MAX_RUNNING} background responses of this client are unfinished"
             raise HttpError(429, message, code="rate_limit_exceeded", param="background", retry_after=_RETRY_S)
         self._trim(runs)
-        run = BackgroundRun(self._service, turn, principal)
+        run = BackgroundRun(self._service, turn, principal, queued, begun)
         self._service.responses.store.put(principal.name, turn.record(run.queued))
         runs[run.response_id] = run
         return run
@@ -206,3 +225,8 @@ def _num_bytes(runs: dict[str, BackgroundRun]) -> int:
 
 def _encoded(chunk: Chunk) -> bytes:
     return sse_event(chunk, event=chunk["type"])
+
+
+def _begun(turn: ResponseTurn) -> tuple[dict[str, Any], list[bytes]]:
+    """A response before it runs, and the encoded events before its first output."""
+    return turn.writer.snapshot("queued"), [_encoded(chunk) for chunk in turn.writer.queue()]

@@ -94,15 +94,17 @@ class _ConversationRoutes:
     async def add_items(self, request: Request) -> Response:
         found, principal = self._conversation(request), principal_of(request)
         body = await read_map(request, self._service)
-        read = partial(self._new_items, ITEM_FIELDS.given(body), principal)
-        items = await run_for(request, self._service, reading_price(request), read, kind=WorkKind.READ)
-        if not self._store.append(principal.name, found.key, items):
+        read = partial(self._added, ITEM_FIELDS.given(body), principal)
+        items, data = await run_for(request, self._service, reading_price(request), read, kind=WorkKind.READ)
+        if not self._store.append(principal.name, found.key, items, len(data)):
             raise HttpError(400, _FULL, code="conversation_too_large", param="items")
-        page = {"order": "asc", "limit": str(max(1, len(items)))}
-        return Response(json_bytes(item_page(items, page)), media_type="application/json")
+        return Response(data, media_type="application/json")
 
     async def read_item(self, request: Request) -> Response:
-        return JSONResponse(_item_of(self._conversation(request), request.path_params["item"]))
+        found = self._conversation(request)
+        write = partial(json_bytes, _item_of(found, request.path_params["item"]))
+        data = await run_for(request, self._service, found.num_bytes * REPLY_S_PER_CHAR, write, kind=WorkKind.REPLY)
+        return Response(data, media_type="application/json")
 
     async def delete_item(self, request: Request) -> Response:
         found = self._conversation(request)
@@ -117,6 +119,11 @@ class _ConversationRoutes:
         given = FIELDS.given(body)
         items = self._new_items(given, principal) if "items" in given else []
         return new_conversation(new_id("conv"), read_metadata(given.get("metadata", {})), items)
+
+    def _added(self, given: Mapping[str, Any], principal: Principal) -> tuple[list[Item], bytes]:
+        """The items of a request, and the response with them."""
+        items = self._new_items(given, principal)
+        return items, json_bytes(item_page(items, {"order": "asc", "limit": str(max(1, len(items)))}))
 
     def _new_items(self, given: Mapping[str, Any], principal: Principal) -> list[Item]:
         """The items of a request, checked as those of a response are."""

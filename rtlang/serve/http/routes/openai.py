@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from rtlang.contract.accounts.request_account import WorkKind
-from rtlang.contract.events import Event, GraphFinished, TextDelta
+from rtlang.contract.events import Event, GraphFinished, NodeFinished, TextDelta
 from rtlang.contract.runs.principal import Principal
 from rtlang.serve.anthropic.models import ANTHROPIC_VERSION, described_model, listed_models
 from rtlang.serve.http.access_middleware import principal_of
@@ -186,21 +186,24 @@ async def respond(
     tokens: TokenTexts,
     on_error: Callable[[BaseException], Sequence[bytes]] | None = None,
     form: StreamForm = SSE,
+    *,
+    heading_s: float = 0.0,
 ) -> Response:
     """Run the graph of a request and respond with its events, as `writer` shapes them.
 
     Args:
         on_error: the events that report an error after the start of a stream; see `SseResponse`.
         form: how the parts of a stream are written.
+        heading_s: price of the fields of the request that the response, and the first and last events of a stream repeat.
     """
     principal = principal_of(request)
     if asked.is_stream:
         direct = DirectWriter()
         batches = asked_events(service, asked, principal, DirectEvents(direct, partial(encoded_chunks, writer, form)))
-        groups = _chunk_groups(service, principal, batches, writer, tokens, form)
+        groups = _chunk_groups(service, principal, batches, writer, tokens, form, heading_s)
         return SseResponse(groups, on_error=on_error, direct=direct, form=form)
     batches = asked_events(service, asked, principal)
-    data = await unless_disconnected(request, _collected(service, principal, batches, writer, tokens))
+    data = await unless_disconnected(request, _collected(service, principal, batches, writer, tokens, heading_s))
     if data is None:
         return Response(status_code=CLIENT_CLOSED)
     return Response(data, media_type="application/json")
@@ -212,6 +215,7 @@ async def _collected(
     batches: AsyncGenerator[list[Event], None],
     writer: Writer,
     tokens: TokenTexts,
+    heading_s: float,
 ) -> bytes:
     """The JSON text of the response, made on a thread if it has long texts or log-probabilities."""
     found: list[Event] = []
@@ -220,7 +224,7 @@ async def _collected(
             kept = [event for event in events if not isinstance(event, TextDelta)]
             await tokens.load(kept)
             found += kept
-    return await service.encode(principal, found, lambda: json_bytes(writer.response(found)))
+    return await service.encode(principal, found, lambda: json_bytes(writer.response(found)), more_s=heading_s)
 
 
 async def _chunk_groups(
@@ -230,12 +234,17 @@ async def _chunk_groups(
     writer: Writer,
     tokens: TokenTexts,
     form: StreamForm,
+    heading_s: float,
 ) -> AsyncGenerator[Sequence[bytes], None]:
+    more_s = heading_s
     async with contextlib.aclosing(batches):
         async for events in batches:
             await tokens.load(events)
             encode = partial(encoded_chunks, writer, form, events)
-            group = await service.encode(principal, events, encode)
+            if any(isinstance(event, NodeFinished) for event in events):
+                more_s = heading_s
+            group = await service.encode(principal, events, encode, more_s=more_s)
+            more_s = 0.0 if group else more_s
             if isinstance(events[-1], GraphFinished):
                 last = [
                     form.encode(chunk, chunk.get("type")).encode(errors="replace") for chunk in writer.last_chunks()

@@ -65,13 +65,16 @@ class _ResponseRoutes:
         body = await read_map(request, service)
         turn = await open_turn(service, body, principal, work_of(request, service), request.state.num_body_bytes)
         if turn.is_background:
-            run = self._runs.start(turn, principal)
-            return _streamed(run, -1) if turn.asked.is_stream else JSONResponse(run.queued)
+            run = await self._runs.start(turn, principal)
+            if turn.asked.is_stream:
+                return _streamed(run, -1)
+            return await self._sent(request, run.queued, turn.given.num_bytes)
 
         def failed(error: BaseException) -> list[bytes]:
             return [sse_event(turn.failure(error), event="response.failed")]
 
-        return await respond(request, service, turn.asked, turn.writer, turn.tokens, failed)
+        heading_s = turn.given.heading_s
+        return await respond(request, service, turn.asked, turn.writer, turn.tokens, failed, heading_s=heading_s)
 
     async def read(self, request: Request) -> Response:
         principal, response_id = principal_of(request), request.path_params["id"]
@@ -86,7 +89,7 @@ class _ResponseRoutes:
                 raise HttpError(400, message, code="not_streamable", param="stream")
             return _streamed(run, int(after))
         if run is not None and run.is_running:
-            return await self._sent(request, run.response, 0)
+            return await self._sent(request, run.response, run.response_bytes)
         found = stored_response(self._service, principal, response_id, 404)
         return await self._sent(request, found.response, found.num_bytes)
 
@@ -105,7 +108,7 @@ class _ResponseRoutes:
         run = self._runs.get(principal, response_id)
         if run is not None:
             await run.cancel()
-            return await self._sent(request, run.response, 0)
+            return await self._sent(request, run.response, run.response_bytes)
         found = stored_response(self._service, principal, response_id, 404)
         if not found.response["background"]:
             message = "only a response that was created with background = true can be cancelled"

@@ -68,6 +68,8 @@ def test_a_response_is_polled_until_it_has_ended(client: HttpClient, target: Hel
     made = client.post("/v1/responses", BODY)
     assert (made.status, made.json["status"], made.json["output"]) == (200, "queued", [])
     assert client.get(f"/v1/responses/{made.json['id']}").json["status"] in ("queued", "in_progress")
+    early = client.post("/v1/responses", BODY | {"background": False, "previous_response_id": made.json["id"]})
+    assert (early.status, early.json["error"]["code"]) == (400, "previous_response_not_completed")
     target.set_holds(False)
     found = ended(client, made)
     assert (found["status"], found["background"]) == ("completed", True)
@@ -166,3 +168,14 @@ def test_unfinished_ones_are_bounded_and_old_events_are_dropped(
     assert (dropped.status, dropped.json["error"]["code"]) == (400, "events_dropped")
     for body in (BODY | {"store": False}, BODY | {"background": 1}):
         assert client.post("/v1/responses", body).json["error"]["param"] == "background"
+
+
+def test_a_server_that_stops_ends_them() -> None:
+    with HeldTarget(lambda call: "never") as target:
+        target.set_holds(True)
+        with serving(target, drain_timeout_s=0.2) as server:  # type: ignore[arg-type]
+            made = HttpClient(server.url).post("/v1/responses", BODY)
+            assert made.json["status"] == "queued"
+            while not target.runs:
+                time.sleep(0.01)
+        assert target.runs[-1].was_cancelled

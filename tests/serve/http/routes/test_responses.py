@@ -8,6 +8,7 @@ from typing import Any
 import openai
 import pytest
 from openai import OpenAI
+from openai.types.responses import Response
 
 from rtlang.contract.errors import NumericsError
 from tests.support.programs.fake_target import FakeTarget
@@ -105,6 +106,34 @@ def test_a_conversation_is_compacted_to_an_opaque_item(client: OpenAI, target: F
     assert again.output_text.endswith("SUMMARY</><user>and now?</><assistant>]")
     listed: Any = list(client.responses.input_items.list(again.id, order="asc"))
     assert listed[0].encrypted_content == item.encrypted_content  # as it came
+
+
+def test_responses_to_every_kind_of_tool_are_read_by_the_models_of_the_client(url: str) -> None:
+    function = {"name": "look", "parameters": {"type": "object", "properties": {}}, "strict": False}
+    tools: list[Any] = [
+        {"type": "function", **function},
+        {"type": "function", "function": function | {"name": "see"}},
+        {"type": "custom", "name": "say", "format": {"type": "grammar", "syntax": "regex", "definition": "a+"}},
+        {"type": "namespace", "name": "crm", "description": "d", "tools": [{"type": "function", "name": "get"}]},
+        {"type": "local_shell"},
+        {"type": "shell", "environment": {"type": "local"}},
+        {"type": "apply_patch"},
+        {"type": "tool_search", "execution": "client"},
+        {"type": "web_search"},
+    ]
+    for choice in (
+        "auto",
+        {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "custom", "name": "say"}]},
+        {"type": "custom", "name": "say"},
+        {"type": "apply_patch"},
+    ):
+        body = {"model": "default", "input": "a", "tools": tools, "tool_choice": choice, "service_tier": "flex"}
+        body |= {"text": {"verbosity": "low"}, "reasoning": {"summary": "auto"}, "truncation": "auto"}
+        answer = HttpClient(url).post("/v1/responses", body)
+        assert answer.status == 200, answer.json
+        found = Response.model_validate(answer.json)
+        assert [tool.type for tool in found.tools] == [tool["type"] for tool in tools]
+        assert (found.service_tier, found.truncation) == ("flex", "auto")
 
 
 class TextTarget(FakeTarget):
