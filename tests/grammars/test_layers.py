@@ -73,6 +73,7 @@ LEVELS: dict[str, dict[str, int]] = {
         "json_shapes": 1,
         "structure_check": 2,
         "tool_schemas": 1,
+        "grammar_arguments": 1,
         "structure_tables": 2,
         "compilation": 3,
     },

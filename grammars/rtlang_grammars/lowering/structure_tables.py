@@ -12,7 +12,9 @@ from typing import TypeAlias
 from rtlang_grammars.context_free.gbnf_reader import GrammarNotation, read_gbnf
 from rtlang_grammars.context_free.left_recursion import without_left_recursion
 from rtlang_grammars.formats.argument_grammar import argument_part, leaves_checks, reading_of
+from rtlang_grammars.formats.description import ToolFormat
 from rtlang_grammars.formats.tools import widened as widened_tool
+from rtlang_grammars.lowering.grammar_arguments import argument_grammar, around_argument, grammar_argument
 from rtlang_grammars.lowering.grammars.grammar_tables import GrammarTables
 from rtlang_grammars.lowering.grammars.rules import Frame, NumberedRules
 from rtlang_grammars.lowering.json_shapes.json_spellings import spellings
@@ -49,6 +51,7 @@ from rtlang_grammars.spec.structures import (
     Token,
     check_triggers,
     read_structure,
+    sequence,
 )
 from rtlang_grammars.spec.tokens import AnyTokens, Ranges, SpecialTokens, segments_of, spelling
 
@@ -183,9 +186,13 @@ class StructureTables:
         try:
             if unenforced is not None and not self._allow_checked:
                 raise GrammarError(f"{unenforced} cannot be enforced where parameters are written one by one", "#")
-            inner = argument_part(tool_format, widened_tool(tool, names) if is_wide else tool, self._style)
+            grammar = None if is_wide else grammar_argument(tool)
             self.checked = set()
-            self._write(_part_of(inner, part.pointer), rule, begin, end)
+            if grammar is not None:
+                self._grammar_argument(tool_format, grammar, rule, begin, end)
+            else:
+                inner = argument_part(tool_format, widened_tool(tool, names) if is_wide else tool, self._style)
+                self._write(_part_of(inner, part.pointer), rule, begin, end)
             if self.checked or is_wide or unenforced is not None:
                 outer.add(part.pointer)
         except GrammarError as error:
@@ -208,6 +215,19 @@ class StructureTables:
                 raise NewlyWidenedError(named, is_over=True) from error
         finally:
             self.checked = outer
+
+    def _grammar_argument(
+        self, tool_format: ToolFormat, grammar: tuple[str, str], rule: int, begin: int, end: int
+    ) -> None:
+        """Add arguments that are one text of a grammar."""
+        name, source = grammar
+        before, behind, is_quoted = around_argument(tool_format, name, free_blanks=self._style.free_blanks)
+        excludes = () if tool_format.tagged is None else tool_format.tagged.excludes
+        cfg = argument_grammar(source, self._budget, is_quoted=is_quoted, excludes=excludes)
+        start, after = self._position(rule), self._position(rule)
+        self._write(_part_of(sequence(*before), "#"), rule, begin, start)
+        self._call(self._grammar.add(cfg, self.tables, self._budget), rule, start, after)
+        self._write(_part_of(sequence(*behind), "#"), rule, after, end)
 
     def _position(self, rule: int) -> int:
         return self._grammar.rules[rule].position()

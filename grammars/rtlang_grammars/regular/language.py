@@ -329,6 +329,10 @@ class Language:
         budget = budget or Budget()
         return ByteAutomaton(self._code_point_automaton(budget), is_json_string=True, budget=budget)
 
+    def in_json_string(self) -> Language:
+        """The same strings, whose `automaton` is that of `json_string_body`: for a grammar whose whole text stands in a JSON string."""
+        return _InJsonString(self._tree)
+
     @staticmethod
     def json_string_bodies(languages: Sequence[Language], budget: Budget) -> list[ByteAutomaton]:
         """The `json_string_body` of languages that are followed in parallel. Operands of the last one share its work.
@@ -400,6 +404,16 @@ class Language:
             text += chr(rng.randint(first, last))
             state = moves[number]
         return text + self._nearest_end(automaton, state, budget)
+
+
+class _InJsonString(Language):
+    """The strings of a language within a JSON string. Questions about strings are about their values."""
+
+    __slots__ = ()
+
+    def automaton(self, budget: Budget | None = None) -> ByteAutomaton:
+        """The automaton over the bodies of JSON strings."""
+        return self.json_string_body(budget)
 
 
 def compile_regex(

@@ -18,6 +18,7 @@ from rtlang.contract.errors import ParameterError
 from rtlang.serve.openai.fields import check_inner, read_list, read_text
 from rtlang.serve.responses.custom_input import INPUT
 from rtlang_grammars import GrammarError
+from rtlang_grammars.lowering.grammar_arguments import grammar_fault
 from rtlang_grammars.schema.value_checks import pattern_language
 
 _HINTS = ("allowed_callers", "async", "defer_loading", "output_schema")
@@ -308,7 +309,9 @@ def _check(source: str, dialect: str, where: str) -> None:
     try:
         pattern_language(source, dialect)
     except GrammarError as error:
-        raise ParameterError(where, source, error.reason) from None
+        reason = error.reason if dialect != "lark" else grammar_fault(source)
+        if reason is not None:
+            raise ParameterError(where, source, reason) from None
 
 
 def _own(kind: ToolKind, plain: Mapping[str, Any], where: str) -> list[ClientTool]:

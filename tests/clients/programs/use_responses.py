@@ -11,6 +11,7 @@ from shared import SCHEMA, Person, check_person
 
 client = openai.OpenAI(base_url=URL, api_key=KEY, max_retries=0)
 PAIR = 'start: NAME ": " AGE\nNAME: /[A-Z][a-z]{1,8}/\nAGE: /[1-9][0-9]?/\n'
+NESTED = 'start: "(" start ")" | "[" start "]" | "7"'
 
 
 def background() -> None:
@@ -65,6 +66,7 @@ def conversations() -> None:
 def tools() -> None:
     for form, pattern in (
         ({"type": "grammar", "syntax": "lark", "definition": PAIR}, "[A-Z][a-z]{1,8}: [1-9][0-9]?"),
+        ({"type": "grammar", "syntax": "lark", "definition": NESTED}, r"(\(|\[)*7(\)|\])*"),
         ({"type": "grammar", "syntax": "regex", "definition": 'a{2,4}|b\\\\\\"c'}, 'a{2,4}|b\\\\"c'),
     ):
         tool = {"type": "custom", "name": "note", "description": "Takes a note.", "format": form}

@@ -404,24 +404,49 @@ add: "+" /[^\\n]*/ LF
 remove: "- " /[a-z"]+/ LF
 %import common.LF
 """
+SUMS = """start: sum
+sum: product (("+" | "-") product)*
+product: atom (("*" | "/") atom)*
+atom: NUMBER | "-" atom | "(" sum ")" | STRING
+NUMBER: /[0-9]+/
+%import common.ESCAPED_STRING -> STRING
+"""
+TEXTS = {
+    EDITS: ['+a "b" \\é\n', "- abc\n+\n\n", "+a", "- \n", "- aB\n", "", "+\n- x\n\n\n"],
+    SUMS: [
+        "1",
+        "(2+3)*-4",
+        '((("a\\"b\\\\"/2)))',
+        "(1",
+        "1)",
+        "",
+        '"a',
+        "1 + 2",
+        '-("é")',
+        "2**3",
+        "(" * 9 + "7" + ")" * 9,
+    ],
+}
 
 
-@pytest.mark.parametrize("name", ["hermes", "qwen-coder", "llama-4"])
+@pytest.mark.parametrize("name", ["hermes", "qwen-coder", "llama-4", "harmony"])
 def test_a_text_of_a_tool_is_held_to_its_lark_grammar(name: str) -> None:
     """In each style of arguments: as JSON, between tags, and as Python writes them, with the text as a JSON string there."""
-    schema = {"type": "string", "pattern": EDITS, "x-pattern-dialect": "lark"}
-    parameters = {"type": "object", "properties": {"input": schema}, "required": ["input"]}
-    tool = {"type": "function", "function": {"name": "edit", "parameters": parameters}}
-    matcher = matcher_of(tool_grammar(name, [tool], tool_choice="required", style=ANY_STYLE))
-    parser = Lark(EDITS.replace("[^\\n]*/", "[^\\n]+/?"), parser="earley", lexer="dynamic_complete")
-    for edits in ('+a "b" \\é\n', "- abc\n+\n\n", "+a", "- \n", "- aB\n", "", "+\n- x\n\n\n"):
-        try:
-            parser.parse(edits)
-            is_text = True
-        except LarkError:
-            is_text = False
-        call = ToolCall("edit", {"input": edits})
-        written = "".join(piece for piece, _ in rendered_calls(name, [call]))
-        if name == "llama-4":
-            written = f"[edit(input={json.dumps(edits)})]"
-        assert accepts(matcher, written) is is_text, edits
+    for grammar, texts in TEXTS.items():
+        schema = {"type": "string", "pattern": grammar, "x-pattern-dialect": "lark"}
+        parameters = {"type": "object", "properties": {"input": schema}, "required": ["input"]}
+        tool = {"type": "function", "function": {"name": "edit", "parameters": parameters}}
+        whole = grammar.replace("[^\\n]*/", "[^\\n]+/?")  # this parser takes no empty terminals
+        parser = Lark(whole, parser="earley", lexer="dynamic_complete")
+        for style in (ANY_STYLE, JsonStyle()):
+            matcher = matcher_of(tool_grammar(name, [tool], tool_choice="required", reasoning="forbidden", style=style))
+            for given in texts:
+                try:
+                    parser.parse(given)
+                    is_text = True
+                except LarkError:
+                    is_text = False
+                written = "".join(piece for piece, _ in rendered_calls(name, [ToolCall("edit", {"input": given})]))
+                if name == "llama-4":
+                    written = f"[edit(input={json.dumps(given)})]"
+                assert accepts(matcher, written) is is_text, (grammar, given)
