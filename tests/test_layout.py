@@ -80,21 +80,19 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/grammars/formats/test_tool_grammar.py",
         "what a program may say about tools is tested where it is used",
     ),
+    **{
+        f"grammars/rtlang_grammars/formats/arguments/{name}.py": (
+            "tests/grammars/formats/test_tool_grammar.py",
+            "arguments are tested as parts of calls, in every format",
+        )
+        for name in (
+            *("argument_grammar", "literal_grammar", "nested_grammar", "argument_reading"),
+            *("marked_reading", "python_reading", "tagged_reading", "value_reading"),
+        )
+    },
     "grammars/rtlang_grammars/formats/schemas.py": (
         "tests/grammars/formats/test_tool_grammar.py",
         "the types of parameters decide how values are written, which is tested there",
-    ),
-    "grammars/rtlang_grammars/formats/argument_grammar.py": (
-        "tests/grammars/formats/test_tool_grammar.py",
-        "arguments are tested as parts of calls, in every format",
-    ),
-    "grammars/rtlang_grammars/formats/python_grammar.py": (
-        "tests/grammars/formats/test_tool_grammar.py",
-        "values are tested as parts of calls of the format llama-4",
-    ),
-    "grammars/rtlang_grammars/formats/argument_reading.py": (
-        "tests/grammars/formats/test_parsing.py",
-        "arguments are read as parts of calls, in every format",
     ),
     "benchmarks/rtlang_bench/decoders/shapes.py": (
         "tests/benchmarks/decoders/test_main.py",

@@ -14,6 +14,7 @@ from rtlang_grammars.formats.description import (
     ArgumentStyle,
     Calls,
     Json,
+    Literals,
     Pieces,
     Slot,
     Span,
@@ -61,6 +62,101 @@ def _deepseek(name: str, begin: str, middle: str, end: str, between: str) -> Too
     )
 
 
+def _tagged(
+    name: str,
+    call: Pieces,
+    around: Calls,
+    between: Pieces | None,
+    arguments: tuple[str, str, str],
+    excludes: tuple[str, ...],
+    *,
+    item: str = "",
+    think: Span = _THINK,
+) -> ToolFormat:
+    """A format of style TAGGED; `arguments` are the texts around names and values."""
+    tagged = TaggedArguments(*arguments, excludes, item)
+    return ToolFormat(name, (call,), (around,), between, arguments=ArgumentStyle.TAGGED, tagged=tagged, reasoning=think)
+
+
+def _function_tags(name: str, call: str, *, think: Span = _THINK) -> ToolFormat:
+    """As qwen-coder, without line breaks around values; `call` names the tag around a call."""
+    return _tagged(
+        name,
+        (f"<{call}>", "\n<function=", _NAME, ">\n", _ARGUMENTS, f"</function>\n</{call}>"),
+        Calls(),
+        (Slot.BLANKS,),
+        ("<parameter=", ">", "</parameter>\n"),
+        ("<parameter=", "</parameter>", "<function=", "</function>", f"<{call}>", f"</{call}>"),
+        think=think,
+    )
+
+
+def _argument_keys(name: str, line: str, suffix: str = "") -> ToolFormat:
+    """As glm-4.5, with another text between its tags; `suffix` ends their names."""
+    tags = tuple(f"<{end}{tag}{suffix}>" for tag in ("arg_key", "arg_value", "tool_call") for end in ("", "/"))
+    key, key_end, value, value_end, call, call_end = tags
+    return _tagged(
+        name,
+        (call, _NAME, line, _ARGUMENTS, call_end),
+        Calls(),
+        (Slot.BLANKS,) if line else (),
+        (key, f"{key_end}{line}{value}", f"{value_end}{line}"),
+        tags,
+    )
+
+
+def _invokes(name: str, tag: str, calls: str, argument: str, *, line: str = "\n", think: Span = _THINK) -> ToolFormat:
+    """Calls as `invoke` tags with `parameter` tags inside, between tags named `calls`; `tag` begins the names of all of them."""
+    end = f"</{tag}parameter>"
+    return _tagged(
+        name,
+        (f'<{tag}invoke name="', _NAME, f'">{line}', _ARGUMENTS, f"</{tag}invoke>"),
+        Calls((f"<{tag}{calls}>{line}",), (f"{line}</{tag}{calls}>",)),
+        (line,),
+        (f'<{tag}parameter name="', argument, f"{end}{line}"),
+        (f"<{tag}parameter", end, f"<{tag}invoke", f"</{tag}invoke>", f"<{tag}{calls}>", f"</{tag}{calls}>"),
+        think=think,
+    )
+
+
+def _hunyuan(suffix: str) -> ToolFormat:
+    found = _argument_keys(f"hunyuan-3{suffix.replace(':', '-')}", "\n", suffix)
+    (call,) = found.call
+    return replace(
+        found,
+        call=((call[0], _NAME, f"<tool_sep{suffix}>\n", *call[3:]),),
+        around=(Calls((f"<tool_calls{suffix}>\n",), (f"\n</tool_calls{suffix}>",)),),
+        reasoning=Span(f"<think{suffix}>", f"</think{suffix}>"),
+    )
+
+
+_MINIMAX = "]<]minimax[>["
+_OPEN, _CLOSE, _SEPARATOR = "<|open|>", "<|close|>", "<|sep|>"
+
+
+def _channel(name: str) -> Span:
+    """A section of Kimi K3."""
+    return Span(f"{_OPEN}{name}{_SEPARATOR}", f"{_CLOSE}{name}{_SEPARATOR}")
+
+
+_KIMI_3 = ToolFormat(
+    "kimi-k3",
+    ((f'{_OPEN}call tool="', _NAME, '" index="', _ID, f'"{_SEPARATOR}', _ARGUMENTS, _channel("call").end),),
+    (Calls((_channel("tools").begin,), (_channel("tools").end,)),),
+    (),
+    arguments=ArgumentStyle.TAGGED,
+    tagged=TaggedArguments(
+        f'{_OPEN}argument key="',
+        f'" type="{{type}}"{_SEPARATOR}',
+        _channel("argument").end,
+        (_OPEN, _CLOSE, _SEPARATOR),
+    ),
+    id_pattern="[0-9]{1,4}",
+    first_id=1,
+    reasoning=_channel("think"),
+    content=_channel("response"),
+    preamble=_channel("response"),
+)
 _COMMAND = ToolFormat(
     "command-r7b",
     ((Json('{"tool_call_id": "'), _ID, Json('", "tool_name": "'), _NAME, *_WITH_PARAMETERS[2:]),),
@@ -172,6 +268,109 @@ _LISTED = (
     ),
     _COMMAND,
     replace(_COMMAND, name="command-a", content=Span("<|START_TEXT|>", "<|END_TEXT|>")),
+    _function_tags("seed-oss", "seed:tool_call", think=MARKS["seed"]),
+    _function_tags("mimo", "tool_call"),
+    _argument_keys("glm-4.7", ""),
+    _hunyuan(""),
+    _hunyuan(":opensource"),
+    _invokes("deepseek-v3.2", "｜DSML｜", "function_calls", '" string="{is_string}">'),
+    _invokes("deepseek-v4", "｜DSML｜", "tool_calls", '" string="{is_string}">'),
+    _invokes("deepseek-v4.1", "｜DSML｜ ", "calls", '" string="{is_string}">'),
+    _invokes("minimax-m2", "", "minimax:tool_call", '">'),
+    _tagged(
+        "minimax-m3",
+        (f'{_MINIMAX}<invoke name="', _NAME, '">', _ARGUMENTS, f"{_MINIMAX}</invoke>"),
+        Calls((_MINIMAX, "<tool_call>\n"), (f"\n{_MINIMAX}</tool_call>",)),
+        ("\n",),
+        (f"{_MINIMAX}<", ">", f"{_MINIMAX}</{{name}}>"),
+        (_MINIMAX,),
+        item="item",
+        think=MARKS["minimax"],
+    ),
+    _tagged(
+        "step-3",
+        (
+            '<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="',
+            _NAME,
+            '">\n',
+            _ARGUMENTS,
+            "</steptml:invoke><｜tool_call_end｜>",
+        ),
+        Calls(("<｜tool_calls_begin｜>\n",), ("\n<｜tool_calls_end｜>",)),
+        ("\n",),
+        ('<steptml:parameter name="', '">', "</steptml:parameter>\n"),
+        ("<",),
+    ),
+    _tagged(
+        "minicpm-5",
+        ('<function name="', _NAME, '">', _ARGUMENTS, "</function>"),
+        Calls(),
+        (Slot.BLANKS,),
+        ('<param name="', '">', "</param>"),
+        ("<param", "</param>", "<function", "</function>"),
+    ),
+    _KIMI_3,
+    ToolFormat(
+        "gemma-4",
+        (("<|tool_call>call:", _NAME, "{", _ARGUMENTS, "}<tool_call|>"),),
+        between=(),
+        arguments=ArgumentStyle.MARKED,
+        literals=Literals(":", ",", ":", ("true", "false", "null"), '<|"|>'),
+        reasoning=MARKS["channel"],
+    ),
+    ToolFormat(
+        "lfm2",
+        ((_NAME, "(", _ARGUMENTS, ")"),),
+        (Calls(("<|tool_call_start|>[",), ("]<|tool_call_end|>",)),),
+        (", ",),
+        arguments=ArgumentStyle.PYTHON,
+        reasoning=_THINK,
+    ),
+    ToolFormat(
+        "olmo-3",
+        ((_NAME, "(", _ARGUMENTS, ")"),),
+        (Calls(("<function_calls>\n",), ("\n</function_calls>",)),),
+        ("\n",),
+        arguments=ArgumentStyle.PYTHON,
+        literals=Literals(constants=("true", "false", "null")),
+        reasoning=_THINK,
+    ),
+    ToolFormat(
+        "minimax-m1",
+        (_OBJECT,),
+        (Calls(("<tool_calls>\n",), ("\n</tool_calls>",)),),
+        ("\n",),
+        reasoning=_THINK,
+    ),
+    ToolFormat(
+        "tool-calls",
+        (_OBJECT, _WITH_ID),
+        (_array("<tool_calls>", "</tool_calls>"),),
+        _COMMA,
+        id_pattern=r"[A-Za-z0-9_.\-]{1,64}",
+        reasoning=_THINK,
+    ),
+    ToolFormat("nemotron-2", (_OBJECT,), (_array("<TOOLCALL>", "</TOOLCALL>"),), _COMMA, reasoning=_THINK),
+    ToolFormat(
+        "apertus",
+        ((Json('{"'), _NAME, Json('": '), _ARGUMENTS, Json("}")),),
+        (_array("<|tools_prefix|>", "<|tools_suffix|>"),),
+        _COMMA,
+        reasoning=MARKS["inner"],
+    ),
+    ToolFormat(
+        "longcat",
+        (("<longcat_tool_call>", "\n", *_OBJECT, "\n</longcat_tool_call>"),),
+        reasoning=Span("<longcat_think>", "</longcat_think>"),
+    ),
+    ToolFormat(
+        "internlm-2",
+        (("<|action_start|>", "<|plugin|>\n", *_WITH_PARAMETERS, "<|action_end|>"),),
+        between=None,
+    ),
+    ToolFormat("gigachat-3", (("<|function_call|>", *_OBJECT),), between=None),
+    ToolFormat("functionary-3.1", (("<function=", _NAME, ">", _ARGUMENTS, "</function>"),), between=()),
+    ToolFormat("xlam", (_OBJECT,), (Calls((Json("["),), (Json("]"),)),), _COMMA),
     ToolFormat("json", (_OBJECT,), between=("\n",)),
 )
 
@@ -180,11 +379,25 @@ FORMATS: dict[str, ToolFormat] = {each.name: each for each in _LISTED}
 
 _SIGNS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("harmony", ("<|channel|>", "<|start|>"), ()),
+    ("kimi-k3", ("<|open|>", "<|close|>", "<|sep|>"), ()),
     ("kimi-k2", ("<|tool_calls_section_begin|>",), ()),
     ("deepseek-v3", ("<｜tool▁calls▁begin｜>", "```json"), ()),
     ("deepseek-v3.1", ("<｜tool▁calls▁begin｜>",), ()),
+    ("deepseek-v4.1", ("｜DSML｜", " calls>"), ("function_calls>", "tool_calls>")),
+    ("deepseek-v4", ("｜DSML｜", "tool_calls>"), ("function_calls>",)),
+    ("deepseek-v3.2", ("｜DSML｜", "function_calls>"), ()),
+    ("minimax-m3", ("]<]minimax[>[",), ()),
+    ("minimax-m2", ("<minimax:tool_call>", "<invoke name="), ()),
+    ("step-3", ("<steptml:invoke",), ()),
+    ("gemma-4", ("<|tool_call>", "<tool_call|>"), ()),
+    ("hunyuan-3-opensource", ("<tool_sep:opensource>",), ()),
+    ("hunyuan-3-opensource", ("tool_sep", "':opensource'"), ()),
+    ("hunyuan-3", ("<tool_sep>", "<arg_key>"), ()),
+    ("glm-4.7", ("<tool_call>", "</arg_key><arg_value>"), ()),
     ("glm-4.5", ("<arg_key>", "<tool_call>"), ()),
+    ("seed-oss", ("<seed:tool_call>", "<function="), ()),
     ("qwen-coder", ("<function=", "<parameter="), ()),
+    ("longcat", ("<longcat_tool_call>",), ()),
     ("command-a", ("<|START_ACTION|>", "<|START_TEXT|>"), ()),
     ("command-r7b", ("<|START_ACTION|>",), ()),
     ("command-r", ("tool_name", "Action:"), ()),
@@ -193,9 +406,19 @@ _SIGNS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("phi-4", ("<|tool_call|>", "<|/tool_call|>"), ()),
     ("phi-4-mini", ("functools",), ()),
     ("granite-3", ("<|tool_call|>",), ()),
+    ("apertus", ("<|tools_prefix|>",), ()),
+    ("lfm2", ("<|tool_call_start|>",), ()),
+    ("nemotron-2", ("<TOOLCALL>",), ()),
+    ("internlm-2", ("<|action_start|>", "<|plugin|>"), ()),
+    ("gigachat-3", ("<|function_call|>",), ()),
+    ("olmo-3", ("<function_calls>", "</function_calls>"), ("<atem:",)),
+    ("minimax-m1", ("<tool_calls>\\n", "</tool_calls>"), ()),
+    ("tool-calls", ("<tool_calls>[", "</tool_calls>"), ()),
+    ("minicpm-5", ("<function name=", "<param name="), ()),
     ("hermes", ("<tool_call>", "</tool_call>"), ()),
+    ("functionary-3.1", ("<function=", "</function>"), ("<parameter=", "<tool_call>")),
     ("llama-4", ("<|header_start|>", "func_name1("), ()),
-    ("llama-3", ("<|start_header_id|>", "parameters"), ("<tool_call>",)),
+    ("llama-3", ("<|start_header_id|>", "parameters"), ("<tool_call>", ">>>")),
     ("llama-3", ("<|header_start|>", "parameters"), ()),
     ("llama-3", ("<|python_tag|>",), ()),
 )

@@ -37,23 +37,63 @@ class ArgumentStyle(Enum):
     """How the arguments of a call are written."""
 
     JSON = auto()  # one JSON object
-    PYTHON = auto()  # name=literal, separated by commas
+    PYTHON = auto()  # name=literal, separated by commas; strings in quotes with escapes, as Python writes them
+    MARKED = auto()  # name:literal, separated by commas; strings between two marks, without escapes
     TAGGED = auto()  # each name and each value between texts; strings without quotes
+
+
+@dataclass(frozen=True, slots=True)
+class Literals:
+    """How literals of the styles PYTHON and MARKED are written.
+
+    Attributes:
+        assign: between the name of an argument and its value.
+        separator: between arguments, items and members.
+        colon: between the key of a member and its value.
+        constants: the words for true, false and null.
+        quote: the mark around strings of the style MARKED.
+    """
+
+    assign: str = "="
+    separator: str = ", "
+    colon: str = ": "
+    constants: tuple[str, str, str] = ("True", "False", "None")
+    quote: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TaggedArguments:
     """The texts around arguments of style TAGGED.
 
+    A type in `before_value` tells strings from other values, which are JSON then; without it the schema tells them.
+
     Attributes:
-        before_name, before_value, behind_value: texts around each name and value.
+        before_name, before_value, behind_value: texts around each name and value. In `before_value`, {type} is the JSON type of the value
+            (number for integers, too), and {is_string} is true or false; in `behind_value`, {name} is the name.
         excludes: texts that a value without quotes must not contain.
+        item: objects are written as their members, and arrays as items of this name, each between the same texts; "": as JSON.
     """
 
     before_name: str
     before_value: str
     behind_value: str
     excludes: tuple[str, ...]
+    item: str = ""
+
+    @property
+    def has_types(self) -> bool:
+        """Whether `before_value` tells the type of the value."""
+        return "{type}" in self.before_value or "{is_string}" in self.before_value
+
+    def value_begin(self, kind: str) -> str:
+        """`before_value` of a value of a JSON type."""
+        kind = "number" if kind == "integer" else kind
+        is_string = "true" if kind == "string" else "false"
+        return self.before_value.replace("{type}", kind).replace("{is_string}", is_string)
+
+    def value_end(self, name: str) -> str:
+        """`behind_value` of the value of a name."""
+        return self.behind_value.replace("{name}", name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +125,9 @@ class ToolFormat:
         has_line_before_calls: the template writes line breaks before the calls even where nothing precedes them.
         has_name_in_trigger: the opening is too common to begin a call in free text; the name of a tool and the text after it belong to
             the trigger.
-        arguments, tagged: how arguments are written.
+        arguments, tagged, literals: how arguments are written.
         id_pattern: regular expression of ids, if calls have a slot for one.
+        first_id: the id of the first call, where ids are numbers.
         listed_id: the id that the chat template expects of a call in a history, from {name} and {number}; empty for any id.
         reasoning: the section of reasoning, or None.
         content: the section of content; None if content is plain text before the calls.
@@ -105,7 +146,9 @@ class ToolFormat:
     has_name_in_trigger: bool = False
     arguments: ArgumentStyle = ArgumentStyle.JSON
     tagged: TaggedArguments | None = None
+    literals: Literals = Literals()
     id_pattern: str = ""
+    first_id: int = 0
     listed_id: str = ""
     reasoning: Span | None = None
     content: Span | None = None
@@ -175,6 +218,8 @@ def without_last_blanks(found: Pieces) -> Pieces:
 def triggers(tool_format: ToolFormat, around: Calls, tools: Iterable[str]) -> list[str]:
     """The texts that begin the calls wherever they occur in content."""
     opening = first_text(around.opening)
+    if around.opening and isinstance(around.opening[0], Json):  # a bracket alone is too common
+        return [opening + first_text(call) for call in tool_format.call]
     if tool_format.has_name_in_trigger and around is tool_format.around[0]:
         behind = tool_format.call[0][1]
         return [f"{opening}{name}{behind}" for name in tools]

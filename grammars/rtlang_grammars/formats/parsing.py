@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
-from rtlang_grammars.formats.argument_reading import Incomplete, Malformed, read_arguments, read_name, skip_blanks
+from rtlang_grammars.formats.arguments.argument_reading import read_arguments, read_name
+from rtlang_grammars.formats.arguments.value_reading import Incomplete, Malformed, skip_blanks
 from rtlang_grammars.formats.catalogue import format_named
 from rtlang_grammars.formats.description import (
     ArgumentStyle,

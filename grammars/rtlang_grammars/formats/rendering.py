@@ -8,10 +8,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rtlang_grammars.formats.catalogue import format_named
-from rtlang_grammars.formats.description import ArgumentStyle, Json, Pieces, Slot, ToolFormat
+from rtlang_grammars.formats.description import (
+    ArgumentStyle,
+    Json,
+    Literals,
+    Pieces,
+    Slot,
+    TaggedArguments,
+    ToolFormat,
+)
 from rtlang_grammars.formats.parsing import ToolCall
+from rtlang_grammars.formats.schemas import type_of
 
-_MARK = re.compile(r"(<[^<>\s]+>|\[/?[A-Z_]+\])")
+_MARK = re.compile(r"(\]<\]minimax\[>\[|<[^<>\s]+>|｜[^｜\s]+｜|\[/?[A-Z_]+\])")
 
 
 def rendered_calls(tool_format: ToolFormat | str, calls: Sequence[ToolCall]) -> list[tuple[str, bool]]:
@@ -53,8 +62,8 @@ def _id(found: ToolFormat, call: ToolCall, number: int) -> str:
     """The id of the call if the format allows it, else one made from it."""
     if call.id is not None and re.fullmatch(found.id_pattern, call.id):
         return call.id
-    if re.fullmatch(found.id_pattern, str(number)):
-        return str(number)
+    if re.fullmatch(found.id_pattern, str(number + found.first_id)):
+        return str(number + found.first_id)
     letters = re.sub(r"[^a-zA-Z0-9]", "", call.id or "")[-9:]
     return f"{letters:0>9}"
 
@@ -63,17 +72,56 @@ def _arguments(found: ToolFormat, call: ToolCall) -> Iterator[tuple[str, bool]]:
     match found.arguments:
         case ArgumentStyle.JSON:
             yield call.text or _json(call.arguments), False
-        case ArgumentStyle.PYTHON:
-            yield ", ".join(f"{name}={value!r}" for name, value in call.arguments.items()), False
+        case ArgumentStyle.PYTHON | ArgumentStyle.MARKED:
+            literals = found.literals
+            for number, (name, value) in enumerate(call.arguments.items()):
+                yield literals.separator * bool(number) + name + literals.assign, False
+                yield from _literal(literals, value)
         case ArgumentStyle.TAGGED:
-            tagged = found.tagged
-            assert tagged is not None
+            assert found.tagged is not None
             for name, value in call.arguments.items():
-                yield from _fixed((tagged.before_name,))
-                yield name, False
-                yield from _fixed((tagged.before_value,))
-                yield value if isinstance(value, str) else _json(value), False
-                yield from _fixed((tagged.behind_value,))
+                yield from _element(found.tagged, name, value)
+
+
+def _element(tagged: TaggedArguments, name: str, value: Any) -> Iterator[tuple[str, bool]]:
+    yield from _fixed((tagged.before_name,))
+    yield name, False
+    yield from _fixed((tagged.value_begin(type_of(value)),))
+    match value:
+        case str():
+            yield value, False
+        case dict() if tagged.item:
+            for key, inner in value.items():
+                yield from _element(tagged, key, inner)
+        case list() if tagged.item:
+            for inner in value:
+                yield from _element(tagged, tagged.item, inner)
+        case _:
+            yield _json(value), False
+    yield from _fixed((tagged.value_end(name),))
+
+
+def _literal(literals: Literals, value: Any) -> Iterator[tuple[str, bool]]:
+    true, false, null = literals.constants
+    match value:
+        case bool() | None:
+            yield null if value is None else true if value else false, False
+        case str() if literals.quote:
+            yield from ((literals.quote, True), (value, False), (literals.quote, True))
+        case dict():
+            yield "{", False
+            for number, (key, inner) in enumerate(value.items()):
+                yield literals.separator * bool(number) + (key if literals.quote else repr(key)) + literals.colon, False
+                yield from _literal(literals, inner)
+            yield "}", False
+        case list():
+            yield "[", False
+            for number, inner in enumerate(value):
+                yield literals.separator * bool(number), False
+                yield from _literal(literals, inner)
+            yield "]", False
+        case _:
+            yield repr(value), False
 
 
 def _json(value: Mapping[str, Any] | Any) -> str:

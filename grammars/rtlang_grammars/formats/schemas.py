@@ -70,6 +70,18 @@ def _types_of(schema: Any, document: Any, depth: int, known: dict[int, frozenset
     return found
 
 
+def narrowed(schema: dict[str, Any] | bool, types: frozenset[str]) -> dict[str, Any] | bool:
+    """The values of a schema that have some types."""
+    if types == JSON_TYPES:
+        return schema
+    wanted: dict[str, Any] = {"type": sorted(types)}
+    if isinstance(schema, bool):
+        return wanted
+    if schema.keys().isdisjoint({"$ref", "allOf"}) and "type" in schema:
+        return {**schema, "type": sorted(types)}
+    return {**{key: schema[key] for key in ("$defs", "definitions") if key in schema}, "allOf": [schema, wanted]}
+
+
 def _with_integers(types: frozenset[str]) -> frozenset[str]:
     return types | {"integer"} if "number" in types else types
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rtlang_grammars.formats.argument_grammar import call_arguments
+from rtlang_grammars.formats.arguments.argument_grammar import call_arguments
 from rtlang_grammars.formats.catalogue import FORMATS
 from rtlang_grammars.formats.tools import Tool
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from rtlang_grammars.formats.argument_grammar import call_arguments
+from rtlang_grammars.formats.arguments.argument_grammar import call_arguments
 from rtlang_grammars.formats.catalogue import format_named
 from rtlang_grammars.formats.description import (
     JSON_BLANKS,

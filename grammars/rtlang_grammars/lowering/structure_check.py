@@ -19,8 +19,9 @@ from typing import Any, NamedTuple, TypeAlias
 from rtlang_grammars.context_free.cfg import Cfg
 from rtlang_grammars.context_free.gbnf_reader import GrammarNotation, read_gbnf
 from rtlang_grammars.context_free.prefixes import prefix_ends
-from rtlang_grammars.formats.argument_grammar import reading_of
-from rtlang_grammars.formats.argument_reading import Incomplete, Malformed, read_arguments
+from rtlang_grammars.formats.arguments.argument_grammar import reading_of
+from rtlang_grammars.formats.arguments.argument_reading import read_arguments
+from rtlang_grammars.formats.arguments.value_reading import Incomplete, Malformed
 from rtlang_grammars.formats.description import ArgumentStyle
 from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.schema.compiler import compile_shapes
@@ -372,7 +373,7 @@ class _Division:
         tool_format, tool = reading_of(part)
         if tool_format.arguments is ArgumentStyle.JSON:
             return self._error(f"tool {tool.name}", tool.schema, _value(text))
-        end_mark = ")" if tool_format.arguments is ArgumentStyle.PYTHON else "\0"
+        end_mark = {ArgumentStyle.PYTHON: ")", ArgumentStyle.MARKED: "}"}.get(tool_format.arguments, "\0")
         try:
             arguments, _ = read_arguments(tool_format, tool, text + end_mark, 0)
         except (Incomplete, Malformed) as error:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from rtlang_grammars.context_free.gbnf_reader import GrammarNotation, read_gbnf
 from rtlang_grammars.context_free.left_recursion import without_left_recursion
-from rtlang_grammars.formats.argument_grammar import argument_part, leaves_checks, reading_of
+from rtlang_grammars.formats.arguments.argument_grammar import argument_part, leaves_checks, reading_of
 from rtlang_grammars.formats.description import ToolFormat
 from rtlang_grammars.formats.tools import widened as widened_tool
 from rtlang_grammars.lowering.grammar_arguments import argument_grammar, around_argument, grammar_argument

@@ -42,8 +42,10 @@ MAX_COUNTED_TAGS = 64
 """Maximum bound on the number of tags."""
 MAX_UNORDERED = 8
 """Maximum number of members in any order: the set of those that were written is part of the state."""
-STYLES = ("json", "python", "tagged")
+STYLES = ("json", "python", "marked", "tagged")
 """The styles of a `Notation`."""
+_LATER_FIELDS = frozenset(("item", "literals"))
+_NUM_LITERALS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +132,11 @@ class Notation:
 
     Attributes:
         format: its name, for messages.
-        style: "json": one JSON object; "python": name=literal, separated by commas; "tagged": each name and each value between texts.
-        before_name, before_value, behind_value, excludes: for "tagged", the texts around names and values, and the texts that a value
-            without quotes does not contain.
+        style: "json": one JSON object; "python": name=literal, separated by commas; "marked": literals with strings between marks;
+            "tagged": each name and each value between texts.
+        before_name, before_value, behind_value, excludes, item: for "tagged", see `TaggedArguments` of formats/description.py.
+        literals: for "python" and "marked": the texts between name and value, between values, and between key and value, the words for
+            true, false and null, and the mark around strings.
     """
 
     format: str
@@ -141,6 +145,8 @@ class Notation:
     before_value: str = ""
     behind_value: str = ""
     excludes: tuple[str, ...] = ()
+    item: str = ""
+    literals: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,9 +258,15 @@ def arguments(
     plain = {
         # Servers of version 0.1.0 read `strict`.
         "arguments": {"name": name, "parameters": schema, "strict": True, "forced": is_forced},
-        "written": {**asdict(notation), "excludes": list(notation.excludes)},
+        "written": _written(notation),
     }
     return Constraint(ConstraintKind.STRUCTURE, json.dumps(plain, ensure_ascii=False), style)
+
+
+def _written(notation: Notation) -> dict[str, Any]:
+    """The map of a notation; without the fields that servers of version 0.1.0 do not know, where they are empty."""
+    plain = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(notation).items()}
+    return {key: value for key, value in plain.items() if value or key not in _LATER_FIELDS}
 
 
 def define(parts: Mapping[str, str | Constraint], inner: Constraint) -> Constraint:
@@ -437,10 +449,22 @@ def _arguments(plain: dict[str, Any], pointer: str) -> Arguments:
     names = [each.name for each in fields(Notation)]
     match tool:
         case {"name": str(name), "parameters": str() | None as schema, "forced": bool(forced)}:
-            if isinstance(written, dict) and sorted(written) == sorted(names) and written["style"] in STYLES:
-                texts = {key: _text(written[key], f"{pointer}/written/{key}") for key in names if key != "excludes"}
+            if (
+                isinstance(written, dict)
+                and set(names) - _LATER_FIELDS <= written.keys() <= set(names)
+                and written["style"] in STYLES
+                and isinstance(written.get("literals", []), list)
+                and len(written.get("literals", [])) in (0, _NUM_LITERALS)
+            ):
+                texts = {
+                    key: _text(value, f"{pointer}/written/{key}")
+                    for key, value in written.items()
+                    if key not in ("excludes", "literals")
+                }
+                literals = tuple(_text(each, f"{pointer}/written/literals") for each in written.get("literals", []))
                 excludes = _texts(written, "excludes", f"{pointer}/written")
-                return Arguments(name, schema, Notation(**texts, excludes=excludes), forced, pointer)
+                notation = Notation(**texts, excludes=excludes, literals=literals)
+                return Arguments(name, schema, notation, forced, pointer)
             raise GrammarError(
                 f"written: expected a map of {', '.join(names)}; style is one of {', '.join(STYLES)}", pointer
             )

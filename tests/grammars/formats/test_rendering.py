@@ -17,7 +17,8 @@ from tests.support.schemas.tool_templates import HAS_ONE_CALL, TEMPLATES, render
 def test_rendered_calls_are_read_back(name: str) -> None:
     rng = random.Random(name)
     for _ in range(10):
-        tools = random_tools(rng, 3, python_names=True)
+        tagged = FORMATS[name].tagged  # written as elements, members of free objects have no types
+        tools = random_tools(rng, 3, python_names=True, has_free_objects=tagged is None or not tagged.item)
         drawn = [
             random_call(rng, tools, ("</tool_call>", "<b>", "functools"))
             for _ in range(1 if name in HAS_ONE_CALL else 3)
@@ -33,6 +34,7 @@ def test_rendered_calls_are_read_back(name: str) -> None:
 _ALIKE = sorted(
     TEMPLATES.keys()
     - {"harmony", "qwen-coder", "mistral", "command-r", "command-r7b", "kimi-k2", "deepseek-v3", "phi-4-mini"}
+    - {"olmo-3"}
 )
 
 

@@ -43,8 +43,10 @@ _KINDS: tuple[dict[str, Any], ...] = (
 _DEFINITIONS = {"point": {"type": "object", "properties": {"lat": {"type": "number"}, "lon": {"type": "number"}}}}
 
 
-def random_tools(rng: random.Random, count: int, *, python_names: bool = False) -> list[dict[str, Any]]:
-    """Tools in the form of the OpenAI API; the last has no parameters."""
+def random_tools(
+    rng: random.Random, count: int, *, python_names: bool = False, has_free_objects: bool = True
+) -> list[dict[str, Any]]:
+    """Tools in the form of the OpenAI API; the last has no parameters. `has_free_objects`: some objects may have any members."""
     tools: list[dict[str, Any]] = []
     for i in range(count):
         name = (
@@ -52,6 +54,8 @@ def random_tools(rng: random.Random, count: int, *, python_names: bool = False) 
         )
         names = rng.sample(_WORDS, rng.randrange(1, 5))
         properties = {each: rng.choice(_KINDS) for each in names}
+        if not has_free_objects:
+            properties = {key: _KINDS[0] if kind == {"type": "object"} else kind for key, kind in properties.items()}
         parameters = {
             "type": "object",
             "properties": properties,

@@ -115,6 +115,161 @@ TEMPLATES: dict[str, str] = {
 {%- if not loop.last %}{{ '\\n' }}{% endif %}
 {%- endfor %}""",
 }
+_THOUGHT = "{% if m.reasoning_content %}{{ '<think>' ~ m.reasoning_content ~ '</think>' }}{% endif %}{{ m.content }}"
+_EACH = "{%- for c in m.tool_calls %}{% set f = c.function %}"
+_TEXT = "(v if v is string else v | tojson)"
+
+
+def _arguments(written: str) -> str:
+    """A loop over the arguments of a call."""
+    return "{% for k, v in f.arguments.items() %}{{ " + written + " }}{% endfor %}"
+
+
+def _invokes(calls: str, tag: str, argument: str) -> str:
+    return (
+        _THOUGHT
+        + "{% if m.tool_calls %}{{ '\\n\\n<"
+        + calls
+        + ">\\n' }}"
+        + _EACH
+        + "{{ '<"
+        + tag
+        + "invoke name=\"' ~ f.name ~ '\">\\n' }}"
+        + _arguments(f"'<{tag}parameter name=\"' ~ k ~ {argument} ~ {_TEXT} ~ '</{tag}parameter>\\n'")
+        + "{{ '</"
+        + tag
+        + "invoke>\\n' }}{% endfor %}{{ '</"
+        + calls
+        + ">' }}{% endif %}"
+    )
+
+
+def _functions(tag: str, think: str) -> str:
+    return (
+        _THOUGHT.replace("think>", f"{think}>")
+        + _EACH
+        + "{{ '\\n<"
+        + tag
+        + ">\\n<function=' ~ f.name ~ '>\\n' }}"
+        + _arguments(f"'<parameter=' ~ k ~ '>' ~ {_TEXT} ~ '</parameter>\\n'")
+        + "{{ '</function>\\n</"
+        + tag
+        + ">' }}{% endfor %}"
+    )
+
+
+def _hunyuan(suffix: str) -> str:
+    tags = (
+        _THOUGHT
+        + "{% if m.tool_calls %}{{ '<tool_calls>\\n' }}"
+        + _EACH
+        + "{% if not loop.first %}{{ '\\n' }}{% endif %}{{ '<tool_call>' ~ f.name ~ '<tool_sep>\\n' }}"
+        + _arguments(f"'<arg_key>' ~ k ~ '</arg_key>\\n<arg_value>' ~ {_TEXT} ~ '</arg_value>\\n'")
+        + "{{ '</tool_call>' }}{% endfor %}{{ '\\n</tool_calls>' }}{% endif %}"
+    )
+    for name in ("think", "tool_calls", "tool_call", "tool_sep", "arg_key", "arg_value"):
+        tags = tags.replace(f"{name}>", f"{name}{suffix}>")
+    return tags
+
+
+def _listed(begin: str, end: str) -> str:
+    return _THOUGHT + "{% if m.tool_calls %}{{ '" + begin + "' }}" + _LIST + "{{ '" + end + "' }}{% endif %}"
+
+
+_PYTHON = """{{ f.name ~ '(' }}
+{%- for k, v in f.arguments.items() %}{{ k ~ '=' ~ ('%r' | format(v)) }}{% if not loop.last %}{{ ', ' }}{% endif %}{% endfor %}
+{{- ')' }}"""
+_NAMESPACE = "]<]minimax[>["
+_DSML = "｜DSML｜"
+_IS_STRING = """'" string="' ~ ('true' if v is string else 'false') ~ '">'"""
+
+TEMPLATES |= {
+    "seed-oss": _functions("seed:tool_call", "seed:think"),
+    "mimo": _functions("tool_call", "think"),
+    "glm-4.7": _THOUGHT
+    + _EACH
+    + "{{ '<tool_call>' ~ f.name }}"
+    + _arguments(f"'<arg_key>' ~ k ~ '</arg_key><arg_value>' ~ {_TEXT} ~ '</arg_value>'")
+    + "{{ '</tool_call>' }}{% endfor %}",
+    "hunyuan-3": _hunyuan(""),
+    "hunyuan-3-opensource": _hunyuan(":opensource"),
+    "deepseek-v3.2": _invokes(f"{_DSML}function_calls", _DSML, _IS_STRING),
+    "deepseek-v4": _invokes(f"{_DSML}tool_calls", _DSML, _IS_STRING),
+    "deepseek-v4.1": _invokes(f"{_DSML} calls", f"{_DSML} ", _IS_STRING),
+    "minimax-m2": _invokes("minimax:tool_call", "", "'\">'"),
+    "minimax-m3": "{%- macro element(k, v, ns) -%}{{ ns ~ '<' ~ k ~ '>' }}"
+    "{%- if v is mapping %}{% for name, inner in v.items() %}{{ element(name, inner, ns) }}{% endfor %}"
+    "{%- elif v is sequence and v is not string %}{% for inner in v %}{{ element('item', inner, ns) }}{% endfor %}"
+    "{%- else %}{{ v if v is string else v | tojson }}{% endif %}{{ ns ~ '</' ~ k ~ '>' }}{%- endmacro -%}"
+    + "{%- set ns = '"
+    + _NAMESPACE
+    + "' -%}"
+    + _THOUGHT.replace("think>", "mm:think>")
+    + "{% if m.tool_calls %}{{ ns ~ '<tool_call>\\n' }}"
+    + _EACH
+    + "{{ ns ~ '<invoke name=\"' ~ f.name ~ '\">' }}"
+    + _arguments("element(k, v, ns)")
+    + "{{ ns ~ '</invoke>\\n' }}{% endfor %}{{ ns ~ '</tool_call>' }}{% endif %}",
+    "step-3": _THOUGHT
+    + "{% if m.tool_calls %}{{ '<｜tool_calls_begin｜>\\n' }}"
+    + _EACH
+    + "{{ '<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name=\"' ~ f.name ~ '\">\\n' }}"
+    + _arguments(f"'<steptml:parameter name=\"' ~ k ~ '\">' ~ {_TEXT} ~ '</steptml:parameter>\\n'")
+    + "{{ '</steptml:invoke><｜tool_call_end｜>\\n' }}{% endfor %}{{ '<｜tool_calls_end｜>' }}{% endif %}",
+    "minicpm-5": _THOUGHT
+    + _EACH
+    + "{{ '\\n<function name=\"' ~ f.name ~ '\">' }}"
+    + _arguments(f"'<param name=\"' ~ k ~ '\">' ~ {_TEXT} ~ '</param>'")
+    + "{{ '</function>' }}{% endfor %}",
+    "kimi-k3": "{%- macro open(name) -%}{{ '<|open|>' ~ name ~ '<|sep|>' }}{%- endmacro -%}"
+    "{%- macro close(name) -%}{{ '<|close|>' ~ name ~ '<|sep|>' }}{%- endmacro -%}"
+    "{%- macro kind(v) -%}{{ 'string' if v is string else 'boolean' if v is boolean else 'null' if v is none "
+    "else 'number' if v is number else 'object' if v is mapping else 'array' }}{%- endmacro -%}"
+    "{% if m.reasoning_content %}{{ open('think') ~ m.reasoning_content ~ close('think') }}{% endif %}"
+    "{% if m.content or not m.tool_calls %}{{ open('response') ~ m.content ~ close('response') }}{% endif %}"
+    "{% if m.tool_calls %}{{ open('tools') }}"
+    + _EACH
+    + "{{ open('call tool=\"' ~ f.name ~ '\" index=\"' ~ loop.index ~ '\"') }}"
+    + _arguments(f"open('argument key=\"' ~ k ~ '\" type=\"' ~ kind(v) ~ '\"') ~ {_TEXT} ~ close('argument')")
+    + "{{ close('call') }}{% endfor %}{{ close('tools') }}{% endif %}<|end_of_msg|>",
+    "gemma-4": "{%- macro literal(v) -%}{%- if v is string %}{{ '<|\"|>' ~ v ~ '<|\"|>' }}"
+    "{%- elif v is mapping %}{{ '{' }}{% for k, inner in v.items() %}{{ ',' if not loop.first }}{{ k ~ ':' ~ literal(inner) }}"
+    "{% endfor %}{{ '}' }}{%- elif v is sequence %}{{ '[' }}{% for inner in v %}{{ ',' if not loop.first }}{{ literal(inner) }}"
+    "{% endfor %}{{ ']' }}{%- else %}{{ v | tojson }}{% endif %}{%- endmacro -%}"
+    "{% if m.reasoning_content %}{{ '<|channel>thought\\n' ~ m.reasoning_content ~ '<channel|>' }}{% endif %}{{ m.content }}"
+    + _EACH
+    + "{{ '<|tool_call>call:' ~ f.name ~ literal(f.arguments) ~ '<tool_call|>' }}{% endfor %}",
+    "lfm2": _THOUGHT
+    + "{% if m.tool_calls %}{{ '<|tool_call_start|>[' }}"
+    + _EACH
+    + "{{ ', ' if not loop.first }}"
+    + _PYTHON
+    + "{% endfor %}{{ ']<|tool_call_end|>' }}{% endif %}",
+    "olmo-3": _THOUGHT
+    + "{% if m.tool_calls %}{{ '<function_calls>\\n' }}"
+    + _EACH
+    + _PYTHON.replace("'%r' | format(v)", "v | tojson")
+    + "{{ '\\n' }}{% endfor %}{{ '</function_calls>' }}{% endif %}",
+    "minimax-m1": _listed("<tool_calls>\\n", "\\n</tool_calls>").replace("{{ ', ' }}", "{{ '\\n' }}"),
+    "tool-calls": _listed("<tool_calls>[", "]</tool_calls>"),
+    "nemotron-2": _listed("<TOOLCALL>[", "]</TOOLCALL>"),
+    "apertus": "{{ m.content }}{% if m.tool_calls %}{{ '<|tools_prefix|>[' }}"
+    + _EACH
+    + "{{ ', ' if not loop.first }}{{ '{\"' ~ f.name ~ '\": ' ~ f.arguments | tojson ~ '}' }}"
+    + "{% endfor %}{{ ']<|tools_suffix|>' }}{% endif %}",
+    "longcat": (_THINK + _HERMES).replace("think>", "longcat_think>").replace("tool_call>", "longcat_tool_call>"),
+    "internlm-2": "{{ m.content }}"
+    + _EACH
+    + "{{ '<|action_start|><|plugin|>\\n{\"name\": \"' ~ f.name ~ '\", \"parameters\": ' ~ f.arguments | tojson ~ '}<|action_end|>' }}"
+    + "{% endfor %}",
+    "gigachat-3": "{{ m.content }}"
+    + _EACH
+    + "{{ '<|function_call|>{\"name\": \"' ~ f.name ~ '\", \"arguments\": ' ~ f.arguments | tojson ~ '}' }}{% endfor %}",
+    "functionary-3.1": "{{ m.content }}"
+    + _EACH
+    + "{{ '<function=' ~ f.name ~ '>' ~ f.arguments | tojson ~ '</function>' }}{% endfor %}",
+    "xlam": _listed("[", "]").replace("<think>", "").replace("</think>", ""),
+}
 TEMPLATES["command-a"] = TEMPLATES["command-r7b"].replace("_RESPONSE|>", "_TEXT|>")
 _ENDS = (
     "<|eot_id|>",
@@ -127,9 +282,10 @@ _ENDS = (
     "<|end|>",
     "<|end_of_text|>",
     "<|END_OF_TURN_TOKEN|>",
+    "<|end_of_msg|>",
 )
 
-HAS_ONE_CALL = ("harmony", "llama-3")
+HAS_ONE_CALL = ("harmony", "llama-3", "internlm-2", "gigachat-3")
 """Formats whose templates write one call in a message."""
 HAS_NO_CONTENT_BEFORE_CALLS = ("harmony", "command-r7b", "command-a")
 

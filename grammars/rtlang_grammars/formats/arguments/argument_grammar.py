@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 from keyword import iskeyword
 from typing import Any
 
-from rtlang_grammars.formats.description import ArgumentStyle, TaggedArguments, ToolFormat
-from rtlang_grammars.formats.python_grammar import python_value
-from rtlang_grammars.formats.schemas import JSON_TYPES, types_of, with_definitions
+from rtlang_grammars.formats.arguments.literal_grammar import is_bare_key, literal_value, unenforced_keyword
+from rtlang_grammars.formats.arguments.nested_grammar import nested_value
+from rtlang_grammars.formats.description import ArgumentStyle, Literals, TaggedArguments, ToolFormat
+from rtlang_grammars.formats.schemas import narrowed, types_of, with_definitions
 from rtlang_grammars.formats.tools import Tool
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, PropertyOrder
 from rtlang_grammars.spec.errors import GrammarError
@@ -51,8 +52,14 @@ def call_arguments(tool_format: ToolFormat, tool: Tool, style: JsonStyle, *, is_
         around.before_value,
         around.behind_value,
         tuple(around.excludes),
+        around.item,
+        _literal_texts(tool_format.literals) if tool_format.literals != Literals() else (),
     )
     return arguments(tool.name, tool.parameters, notation, style, is_forced=is_forced)
+
+
+def _literal_texts(literals: Literals) -> tuple[str, ...]:
+    return (literals.assign, literals.separator, literals.colon, *literals.constants, literals.quote)
 
 
 def reading_of(part: Arguments) -> tuple[ToolFormat, Tool]:
@@ -62,9 +69,15 @@ def reading_of(part: Arguments) -> tuple[ToolFormat, Tool]:
         GrammarError: the tool is malformed.
     """
     written = part.notation
-    around = TaggedArguments(written.before_name, written.before_value, written.behind_value, written.excludes)
+    around = TaggedArguments(
+        written.before_name, written.before_value, written.behind_value, written.excludes, written.item
+    )
+    literals = Literals()
+    if written.literals:
+        assign, separator, colon, true, false, null, quote = written.literals
+        literals = Literals(assign, separator, colon, (true, false, null), quote)
     style = ArgumentStyle[written.style.upper()]
-    tool_format = ToolFormat(written.format, (), arguments=style, tagged=around)
+    tool_format = ToolFormat(written.format, (), arguments=style, tagged=around, literals=literals)
     parameters = None if part.parameters is None else parsed(part.parameters)
     return tool_format, Tool(part.name, parameters)
 
@@ -80,7 +93,13 @@ def leaves_checks(tool_format: ToolFormat, tool: Tool) -> str | None:
     coupling = sorted(_COUPLING & (tool.parameters or {}).keys())
     if coupling:
         return coupling[0]
-    if tool_format.arguments is ArgumentStyle.PYTHON:
+    match tool_format.arguments:
+        case ArgumentStyle.PYTHON:
+            return None
+        case ArgumentStyle.MARKED:
+            found = (unenforced_keyword(_schema(tool, name), tool_format.literals) for name in tool.properties)
+            return next((each for each in found if each is not None), None)
+    if tool_format.tagged is not None and tool_format.tagged.has_types:
         return None
     return next((f"properties/{name}" for name in tool.properties if _reads_otherwise(_schema(tool, name))), None)
 
@@ -116,20 +135,16 @@ def argument_part(tool_format: ToolFormat, tool: Tool, style: JsonStyle) -> str 
         if name not in tool.properties:
             raise GrammarError(f"required parameter {name!r} is not declared", "#/required")
         raise GrammarError(f"parameter {name!r}: the format {tool_format.name} cannot write this name", "#/properties")
-    if tool_format.arguments is ArgumentStyle.PYTHON:
-        each = [(sequence(f"{name}=", python_value(_schema(tool, name), style)), name) for name in properties]
-        return _members(each, tool, ", ", style)
+    if tool_format.arguments in (ArgumentStyle.PYTHON, ArgumentStyle.MARKED):
+        literals = tool_format.literals
+        each = [
+            (sequence(name, literals.assign, literal_value(_schema(tool, name), style, literals)), name)
+            for name in properties
+        ]
+        return _members(each, tool, literals.separator, style)
     around = tool_format.tagged
     assert around is not None
-    each = [
-        (
-            sequence(
-                around.before_name, name, around.before_value, _raw(tool, name, around, style), around.behind_value
-            ),
-            name,
-        )
-        for name in properties
-    ]
+    each = [(_tagged_argument(tool, name, around, style), name) for name in properties]
     return _members(each, tool, "", style)
 
 
@@ -146,23 +161,45 @@ def _schema(tool: Tool, name: str) -> dict[str, Any] | bool:
     return with_definitions(tool.properties[name], tool.parameters or {})
 
 
-def _raw(tool: Tool, name: str, around: TaggedArguments, style: JsonStyle) -> str | Constraint:
-    """A value between tags: strings without quotes, others as JSON or as Python writes them."""
-    schema = _schema(tool, name)
+def _tagged_argument(tool: Tool, name: str, around: TaggedArguments, style: JsonStyle) -> Constraint:
+    """A name and its value between tags."""
+    schema, end = _schema(tool, name), around.value_end(name)
+    types = types_of(schema)
+    if not types:
+        raise GrammarError(f"parameter {name!r} allows no value", "#/properties")
+    if not around.has_types:
+        return sequence(around.before_name, name, around.before_value, _raw(schema, around, style), end)
+    values: dict[str, list[str]] = {}
+    for each in sorted(types):
+        values.setdefault(around.value_begin(each), []).append(each)
+    parts = [sequence(begin, _of_types(schema, kinds, around, style)) for begin, kinds in values.items()]
+    return sequence(around.before_name, name, any_of(*parts), end)
+
+
+def _of_types(
+    schema: dict[str, Any] | bool, types: Iterable[str], around: TaggedArguments, style: JsonStyle
+) -> Constraint:
+    """A value of one of some types, whose text tells them."""
+    kinds = frozenset(types)
+    if kinds == {"string"}:
+        return raw_text(narrowed(schema, kinds), excludes=around.excludes)
+    return Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(narrowed(schema, kinds), ensure_ascii=False), style)
+
+
+def _raw(schema: dict[str, Any] | bool, around: TaggedArguments, style: JsonStyle) -> Constraint:
+    """A value between tags: strings without quotes, others as JSON, as Python writes them, or as elements."""
+    if around.item:
+        return nested_value(schema, around, style)
     types = types_of(schema)
     parts: list[str | Constraint] = []
     if "string" in types:
-        parts.append(raw_text(_only(schema, types & {"string"}), excludes=around.excludes))
+        parts.append(raw_text(narrowed(schema, types & {"string"}), excludes=around.excludes))
     if others := types - {"string"}:
-        parts.append(
-            Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(_only(schema, others), ensure_ascii=False), style)
-        )
+        parts.append(_of_types(schema, others, around, style))
     if "boolean" in types and schema_allows(schema, True, False):
         parts += ["True", "False"]
     if "null" in types:
         parts.append("None")
-    if not parts:
-        raise GrammarError(f"parameter {name!r} allows no value", "#/properties")
     return any_of(*parts)
 
 
@@ -171,20 +208,10 @@ def schema_allows(schema: dict[str, Any] | bool, *values: bool) -> bool:
     return isinstance(schema, bool) or not ({"enum", "const"} & schema.keys())
 
 
-def _only(schema: dict[str, Any] | bool, types: frozenset[str]) -> dict[str, Any] | bool:
-    """The values of a schema that have some types."""
-    if types == JSON_TYPES:
-        return schema
-    wanted: dict[str, Any] = {"type": sorted(types)}
-    if isinstance(schema, bool):
-        return wanted
-    if schema.keys().isdisjoint({"$ref", "allOf"}) and "type" in schema:
-        return {**schema, "type": sorted(types)}
-    return {**{key: schema[key] for key in ("$defs", "definitions") if key in schema}, "allOf": [schema, wanted]}
-
-
 def _is_writable(name: str, tool_format: ToolFormat) -> bool:
     """Whether the name of a parameter can be written in a format."""
     if tool_format.arguments is ArgumentStyle.PYTHON:
         return name.isidentifier() and not iskeyword(name)
+    if tool_format.arguments is ArgumentStyle.MARKED:
+        return is_bare_key(name)
     return bool(name) and name.isprintable() and not set(name) & set("<>&\"'= ")

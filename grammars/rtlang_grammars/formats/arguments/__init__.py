@@ -1,0 +1,1 @@
+"""The arguments of a call: what may be written, and what was."""
