@@ -90,6 +90,10 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
             *("marked_reading", "python_reading", "tagged_reading", "value_reading"),
         )
     },
+    "grammars/rtlang_grammars/formats/measuring/argument_measure.py": (
+        "tests/grammars/formats/measuring/test_measurement.py",
+        "arguments are measured as parts of calls",
+    ),
     "grammars/rtlang_grammars/formats/schemas.py": (
         "tests/grammars/formats/test_tool_grammar.py",
         "the types of parameters decide how values are written, which is tested there",

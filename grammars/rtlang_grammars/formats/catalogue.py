@@ -21,6 +21,7 @@ from rtlang_grammars.formats.description import (
     TaggedArguments,
     ToolFormat,
 )
+from rtlang_grammars.formats.written_format import PREFIX, format_from_name
 from rtlang_grammars.spec.errors import GrammarError
 
 _NAME, _ARGUMENTS, _ID = Slot.NAME, Slot.ARGUMENTS, Slot.ID
@@ -40,6 +41,7 @@ MARKS: dict[str, Span] = {
     "kimi": Span("◁think▷", "◁/think▷"),
     "brackets": Span("[THINK]", "[/THINK]"),
     "channel": Span("<|channel>thought\n", "<channel|>"),
+    "channels": Span("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
     "inner": Span("<|inner_prefix|>", "<|inner_suffix|>"),
     "think": _THINK,
 }
@@ -438,11 +440,13 @@ def detect_format(chat_template: str | None, special_tokens: Iterable[str] = ())
 
 
 def format_named(name: str) -> ToolFormat:
-    """The format of this name, or of `name+marks` with other marks of reasoning.
+    """The format of this name, or of `name+marks` with other marks of reasoning, or a measured one (see written_format.py).
 
     Raises:
         GrammarError: there is none; lists those that exist.
     """
+    if name.startswith(PREFIX):
+        return _measured(name)
     calls, plus, marks = name.partition("+")
     if calls not in FORMATS:
         raise GrammarError(f"format = {name!r}: expected one of {', '.join(FORMATS)}", "format")
@@ -454,3 +458,11 @@ def _composed(calls: str, marks: str) -> ToolFormat:
     if marks not in MARKS:
         raise GrammarError(f"format = {calls}+{marks}: expected one of {', '.join(MARKS)} after +", "format")
     return replace(FORMATS[calls], name=f"{calls}+{marks}", reasoning=MARKS[marks])
+
+
+@functools.lru_cache(maxsize=64)
+def _measured(name: str) -> ToolFormat:
+    try:
+        return format_from_name(name)
+    except ValueError as error:
+        raise GrammarError(f"format = {name[:100]!r}: {error}", "format") from None

@@ -401,7 +401,7 @@ class ToolStream:
         try:
             if self._format.between is None:
                 raise Malformed("this format allows one call only")
-            self._call(self._format.between)
+            self._call((Slot.BLANKS, *self._format.between))
         except (Malformed, Incomplete) as error:
             if self._around.closing or (isinstance(error, Incomplete) and not is_whole):
                 raise

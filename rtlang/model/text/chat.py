@@ -110,6 +110,10 @@ class ChatTemplate:
         with contextlib.suppress(Exception):
             self._ready_template()
 
+    def with_tools(self, tools: list[dict[str, Any]]) -> ChatTemplate:
+        """The template for conversations with these tools, as templates take them."""
+        return self.with_settings(json.dumps(tools, ensure_ascii=False))
+
     def with_settings(self, tools: str | None, template_options: str | None = None) -> ChatTemplate:
         """The template for conversations with these tools and options, given as JSON text (see `RoleStart`)."""
         if tools is None and template_options is None:

@@ -77,6 +77,15 @@ def _add_soft_switch(messages: Messages, switch: str) -> None:
         last["content"] = _with_text(last.get("content"), f" {switch}")
 
 
+def best_form(chat: ChatTemplate, messages: Sequence[Message], end: HistoryEnd) -> tuple[TrackedText, Messages]:
+    """The text of a conversation, and the form of its messages: the first of which nothing is lost, else the first that is taken.
+
+    Raises:
+        ParameterError: the template refuses every form.
+    """
+    return _best_form(chat, [_without_nulls(message) for message in messages], end)
+
+
 def _rendered(chat: ChatTemplate, messages: Messages, end: HistoryEnd) -> tuple[TrackedText, Messages]:
     """The text, and the form of the messages in which the template takes them.
 

@@ -24,8 +24,8 @@ from rtlang.contract.errors import ModelLoadError
 from rtlang.model.text.chat import ChatTemplate
 from rtlang.model.text.constant_texts import ConstantTexts
 from rtlang.model.text.conversation import framing
+from rtlang.model.text.reply_format import reply_format
 from rtlang_grammars import Vocabulary
-from rtlang_grammars.formats.reasoning import detect_reply_format
 from rtlang_grammars.spec.errors import UnsupportedTokenizerError
 from rtlang_grammars.spec.token_bytes import token_bytes_of, without_dummy_space
 
@@ -231,9 +231,9 @@ class Tokenizer:
 
     @functools.cached_property
     def tool_format(self) -> str | None:
-        """The name of the format in which the model writes reasoning and tool calls, as its chat template or its special tokens show."""
+        """The name of the format in which the model writes reasoning and tool calls; see reply_format.py."""
         names = [entry["content"] for entry in self._description.content.get("added_tokens") or ()]
-        found = detect_reply_format(self._description.chat_template, names)
+        found = reply_format(self.chat, names)
         return None if found is None else found.name
 
     @property

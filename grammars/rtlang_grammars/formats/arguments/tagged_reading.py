@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rtlang_grammars.formats.arguments.value_reading import DECODER, Incomplete, Malformed, skip_blanks, typed
+from rtlang_grammars.formats.arguments.value_reading import (
+    DECODER,
+    Incomplete,
+    Malformed,
+    python_literal,
+    skip_blanks,
+    typed,
+)
 from rtlang_grammars.formats.description import TaggedArguments
 from rtlang_grammars.formats.schemas import JSON_TYPES, resolved, types_of, with_definitions
 from rtlang_grammars.formats.tools import Tool
@@ -99,7 +106,9 @@ def _tagged_value(
             except ValueError as error:
                 if isinstance(error, Malformed) and "string" not in types:
                     raise
-                if "string" not in types and not around.item:
+                closed = text.find(end_mark, begin)
+                is_python = closed >= 0 and python_literal(text[begin:closed].strip()) is not None
+                if "string" not in types and not around.item and not is_python:
                     raise Incomplete from error
     end = text.find(end_mark, at)
     if end < 0:

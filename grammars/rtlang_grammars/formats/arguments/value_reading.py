@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from typing import Any
 
@@ -48,7 +49,18 @@ def typed(raw: str, types: frozenset[str]) -> Any:
         except ValueError as error:
             if isinstance(error, Malformed) and "string" not in types:
                 raise
-            return raw
+            value = python_literal(word) if word[:1] in ("{", "[") else None
+            if value is None or type_of(value) not in types:
+                return raw
     if isinstance(value, float) and "number" not in types and "integer" in types and value.is_integer():
         value = int(value)  # 2.0 is an integer
     return value if type_of(value) in types and not isinstance(value, str) else raw
+
+
+def python_literal(text: str) -> Any:
+    """The dict or list that a text writes as Python does; None if it is none, or has values that JSON lacks."""
+    try:
+        found = ast.literal_eval(text)
+        return found if json.loads(json.dumps(found, allow_nan=False)) == found else None
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return None
