@@ -68,6 +68,23 @@ def test_clients_of_a_principal_share_its_weight() -> None:
     assert all(got[flow] == pytest.approx(100, abs=2) for flow in many)
 
 
+def test_a_client_with_a_small_share_takes_little_of_the_weight_while_others_have_work() -> None:
+    shares = FairShares()
+    batch = shares.enter(Principal("a", weight=4.0, client="batch", share=0.01))
+    assert shares.weight(batch) == pytest.approx(4.0)  # alone it has everything
+    live = [shares.enter(Principal("a", weight=4.0, client=str(i))) for i in range(2)]
+    assert shares.weight(batch) == pytest.approx(0.04 / 2.01)
+    assert [shares.weight(each) for each in live] == pytest.approx([4.0 / 2.01] * 2)
+    assert sum(map(shares.weight, [batch, *live])) == pytest.approx(4.0)
+    again = shares.enter(
+        Principal("a", weight=4.0, client="batch", share=0.5)
+    )  # a client keeps the share of its arrival
+    assert shares.weight(again) == pytest.approx(0.04 / 2.01)
+    for flow in (*live, batch, again):
+        shares.leave(flow)
+    assert shares.weight(shares.enter(Principal("a", client="batch", share=0.5))) == pytest.approx(1.0)
+
+
 def test_an_idle_flow_neither_saves_up_nor_forgets() -> None:
     shares = FairShares()
     first, second = names(1.0, 1.0)
