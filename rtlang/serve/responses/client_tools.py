@@ -201,7 +201,8 @@ class ClientTools:
                 inner = choice.get("function") if kind == "function" else choice.get("custom")
                 at = where if inner is None else f"{where}.{kind}"
                 given = check_inner(at, choice if inner is None else inner, ("type", "name", "namespace"))
-                name = model_name(read_text(given, "name", f"{at}."), given.get("namespace"))
+                namespace = read_text(given, "namespace", f"{at}.") if "namespace" in given else None
+                name = model_name(read_text(given, "name", f"{at}."), namespace)
                 found = [tool for tool in self.listed if tool.kind == kind and name in (tool.model_name, tool.name)]
                 if not found:
                     names = ", ".join(tool.name for tool in self.listed if tool.kind == kind)
