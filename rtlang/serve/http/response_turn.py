@@ -26,9 +26,15 @@ from rtlang.serve.json_parts import json_text
 from rtlang.serve.openai.chat import ChatRequest
 from rtlang.serve.openai.fields import FieldTable, check_inner, read_bool
 from rtlang.serve.openai.shapes import Asked
+from rtlang.serve.responses.compacting import (
+    asks_for_compaction,
+    compacted_items,
+    summary_body,
+    summary_request,
+)
 from rtlang.serve.responses.conversations import Conversation
-from rtlang.serve.responses.input_items import THOUGHT, Item, read_items
-from rtlang.serve.responses.output_events import Chunk, ResponsesWriter
+from rtlang.serve.responses.input_items import COMPACTED, THOUGHT, Item, read_items
+from rtlang.serve.responses.output_events import Chunk, CompactionWriter, ResponsesWriter
 from rtlang.serve.responses.request_body import FIELDS, ReadBody, read_body, renamed
 from rtlang.serve.responses.store import StoredResponse
 from rtlang.serve.service import StreamService
@@ -65,6 +71,7 @@ class TurnInput:
         num_bytes: their size with that of the request, as JSON text; 0 if nothing keeps them.
         num_new_bytes: size of the items of the input, as JSON text; 0 if nothing keeps them.
         heading_s: price of writing the fields of the request that the response repeats.
+        is_compaction: the response is a compaction of the items.
     """
 
     read: ChatRequest
@@ -74,6 +81,7 @@ class TurnInput:
     num_bytes: int
     num_new_bytes: int
     heading_s: float
+    is_compaction: bool
 
     @property
     def num_tokens(self) -> int | None:
@@ -197,7 +205,7 @@ async def open_turn(
     tokens = texts_of_reply(service, turn.read, "top_logprobs", principal)
 
     def keep(response: dict[str, Any]) -> None:
-        if conversation is not None:
+        if conversation is not None and not turn.is_compaction:
             new = turn.items[turn.num_before :]
             num_output_bytes = len(json_text(response["output"]))
             made, size = (*new, *response["output"]), turn.num_new_bytes + num_output_bytes
@@ -213,6 +221,12 @@ async def open_turn(
     heading = _heading(given, served_model(service, turn.read.asked.model), is_stored)
     seal = partial(state.sealer.seal, principal.name, THOUGHT) if turn.body.seals_thoughts else None
     writer = ResponsesWriter(turn.read, heading, tokens.bytes_of, new_id, keep, turn.body.tools, seal)
+    if turn.is_compaction:
+
+        def compacted(summary: str) -> str:
+            return state.sealer.seal(principal.name, COMPACTED, compacted_items(turn.items, summary))
+
+        writer = CompactionWriter(turn.read, heading, tokens.bytes_of, new_id, keep, compacted)
     asked = replace(turn.read.asked, prompt_field="input")
     return ResponseTurn(asked, writer, tokens, is_stored, is_background, turn)
 
@@ -252,7 +266,8 @@ def new_id(prefix: str) -> str:
 def _record(turn: TurnInput, response: dict[str, Any]) -> StoredResponse:
     output = response["output"]
     num_bytes = turn.num_bytes + _RESPONSE_BYTES + 2 * len(json_text(output))
-    return StoredResponse(response, (*turn.items, *output), len(turn.items), num_bytes)
+    before = () if turn.is_compaction else turn.items  # a compaction stands for them
+    return StoredResponse(response, (*before, *output), len(before), num_bytes)
 
 
 def _conversation_id(given: Mapping[str, Any]) -> str | None:
@@ -315,14 +330,24 @@ def _read(
 ) -> TurnInput:
     """Called on a thread, as histories may be long."""
     new = [*read_items(body.get("input") or [], new_id, _Finder(service, principal, before)), *more_input]
+    is_compaction = asks_for_compaction(new)
+    asked, asking = new, body
+    if is_compaction:
+        new = new[:-1]
+        if not before and not new:
+            raise ParameterError("input", body.get("input"), "expected items before the compaction_trigger")
+        asked, asking = [*new, summary_request()], summary_body(body)
     opened = partial(service.responses.sealer.open, principal.name)
-    given = read_body(body, before, new, opened, fields)
+    given = read_body(asking, before, asked, opened, fields)
     read = _fitting(service, given, principal)
     items = (*before, *new)
     rest = {name: value for name, value in body.items() if name != "input"}
-    num_rest, num_new = len(json_text(rest)), len(json_text(new)) if is_kept else 0
+    num_rest, num_new = len(json_text(rest)), len(json_text(new)) if is_kept or is_compaction else 0
     num_bytes = num_rest + num_new + num_before_bytes if is_kept else 0
-    return TurnInput(read, given, items, len(before), num_bytes, num_new, num_rest * _HEADING_S_PER_CHAR)
+    num_repeated = num_rest + (num_new + num_before_bytes if is_compaction else 0)
+    return TurnInput(
+        read, given, items, len(before), num_bytes, num_new, num_repeated * _HEADING_S_PER_CHAR, is_compaction
+    )
 
 
 class _Finder:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rtlang.serve.openai.messages import content_text
-from rtlang.serve.responses.input_items import Item
+from rtlang.serve.responses.input_items import TRIGGER, Item
 
 MAX_SUMMARY_TOKENS = 4096
 _MAX_CHARS = 40_000
@@ -17,6 +17,19 @@ _REQUEST = (
     "done next. Do not call tools, and do not address the user."
 )
 _HEADING = "Summary of the conversation before this message, written by the assistant:\n\n"
+
+
+def asks_for_compaction(items: Sequence[Item]) -> bool:
+    """Whether the input of a request ends with a trigger."""
+    return bool(items) and items[-1]["type"] == TRIGGER
+
+
+def summary_body(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of the request for the summary: the fields that shape an answer are left out."""
+    rest = {
+        name: value for name, value in body.items() if name not in ("text", "tool_choice", "top_logprobs", "include")
+    }
+    return {"max_output_tokens": MAX_SUMMARY_TOKENS, **rest, "tool_choice": "none", "truncation": "auto"}
 
 
 def summary_request() -> Item:
@@ -41,11 +54,6 @@ def compacted_items(items: Sequence[Item], summary: str) -> list[Item]:
     kept.reverse()
     text = {"type": "input_text", "text": _HEADING + summary}
     return [*kept, {"type": "message", "role": "user", "content": [text]}]
-
-
-def summary_of(response: Mapping[str, Any]) -> str:
-    """The text of the response that wrote the summary."""
-    return "".join(_text_of(item) for item in response["output"] if item["type"] == "message")
 
 
 def _text_of(item: Mapping[str, Any]) -> str:

@@ -22,6 +22,8 @@ Opener = Callable[[str, str], Any]
 """Opens a sealed text, given its purpose and the text; None if it cannot."""
 THOUGHT, COMPACTED = "reasoning", "compaction"
 """The purposes of sealed texts: the text of a thought, and the list of items that a compaction stands for."""
+TRIGGER = "compaction_trigger"
+"""The type of an item that asks for a compaction in place of an answer; the last item of an input."""
 MAX_ITEMS = 20_000
 _HINTS = (
     "id",
@@ -64,6 +66,7 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
     "additional_tools": ("role", "tools"),
     "reasoning": ("summary", "content", "encrypted_content"),
     "compaction": ("encrypted_content",),
+    TRIGGER: (),
     "compaction_summary": ("encrypted_content",),
 }
 """The fields of each kind of item that are read."""
@@ -193,6 +196,8 @@ class ChatHistory:
                 self._thought = self._thought_of(given, where)
             case "compaction" | "compaction_summary":
                 self._compacted(given, where)
+            case "compaction_trigger":
+                raise ParameterError(f"{at}type", kind, "allowed only as the last item of the input of a response")
             case "apply_patch_call_output":
                 text = json_text({"status": item.get("status", "completed"), "output": given.get("output", "")})
                 self._output(given, where, text)

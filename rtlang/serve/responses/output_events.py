@@ -7,7 +7,7 @@ opened, grows, and is closed before the next one; events are numbered.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -177,14 +177,18 @@ class ResponsesWriter:
             completion.token_ids, num_tokens, self._reader.sections, self._token_bytes
         )
         yield from self._add(deltas, (completion.logprobs or ())[self._num_logprobs :], is_last=True)
-        if not self._items:
-            yield from self._open("message")
-        is_cut = completion.finish_reason is FinishReason.LENGTH
-        yield from self._close("incomplete" if is_cut else "completed")
-        status = "incomplete" if is_cut else "completed"
+        status = yield from self._end_output(is_cut=completion.finish_reason is FinishReason.LENGTH)
         whole = self._object(status, self._output, completion)
         self._on_done(whole)
         yield self._chunk(f"response.{status}", response=whole)
+
+    def _end_output(self, *, is_cut: bool) -> Generator[Chunk, None, str]:
+        """Close what is open; returns the status of the response."""
+        if not self._items:
+            yield from self._open("message")
+        status = "incomplete" if is_cut else "completed"
+        yield from self._close(status)
+        return status
 
     def _add(
         self,
@@ -327,6 +331,45 @@ class ResponsesWriter:
             "output": list(output),
             "usage": usage,
         }
+
+
+class CompactionWriter(ResponsesWriter):
+    """Turns the events of a request for a summary into a response whose only item is a compaction.
+
+    Args:
+        compacted: the opaque text of the conversation, given the summary. Others as for `ResponsesWriter`.
+    """
+
+    def __init__(
+        self,
+        request: ChatRequest,
+        heading: Mapping[str, Any],
+        token_bytes: TokenBytes,
+        new_id: Callable[[str], str],
+        on_done: Callable[[dict[str, Any]], None],
+        compacted: Callable[[str], str],
+    ) -> None:
+        super().__init__(request, heading, token_bytes, new_id, on_done)
+        self._compacted, self._summary, self._id = compacted, "", item_id("compaction", new_id)
+
+    def _add(
+        self,
+        deltas: Iterable[Mapping[str, Any]],
+        tokens: Sequence[TokenLogprob] | None,
+        *,
+        is_last: bool = False,
+    ) -> Iterator[Chunk]:
+        self._summary += "".join(delta.get("content") or "" for delta in deltas)
+        return iter(())
+
+    def _end_output(self, *, is_cut: bool) -> Generator[Chunk, None, str]:
+        begun = {"type": "compaction", "id": self._id, "encrypted_content": ""}
+        yield self._chunk("response.output_item.added", output_index=0, item=begun)
+        yield self._chunk("response.compaction.compacting", output_index=0, item_id=self._id)
+        whole = begun | {"encrypted_content": self._compacted(self._summary)}
+        yield self._chunk("response.output_item.done", output_index=0, item=whole)
+        self._output.append(whole)
+        return "completed"  # also with a summary that was cut
 
 
 def _stream_error(inner: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from rtlang.serve.responses.compacting import compacted_items, summary_of, summary_request
+from rtlang.serve.responses.compacting import (
+    MAX_SUMMARY_TOKENS,
+    asks_for_compaction,
+    compacted_items,
+    summary_body,
+    summary_request,
+)
 from rtlang.serve.responses.input_items import ChatHistory, read_items
 from rtlang.serve.responses.request_body import ClientTools
 
@@ -32,8 +38,17 @@ def test_messages_of_the_client_are_kept_before_the_summary() -> None:
     assert found[-1][1].endswith("SUMMARY")
 
 
-def test_the_summary_is_the_text_of_the_response() -> None:
-    part = {"type": "output_text", "text": "a", "annotations": []}
-    output = [{"type": "reasoning"}, {"type": "message", "content": [part, part]}]
-    assert summary_of({"output": output}) == "aa"
+def test_the_request_for_the_summary_has_no_shape_of_an_answer() -> None:
+    body = {"model": "m", "text": {"format": {}}, "tool_choice": "required", "instructions": "be", "tools": []}
+    assert summary_body(body) == {
+        "model": "m",
+        "instructions": "be",
+        "tools": [],
+        "tool_choice": "none",
+        "truncation": "auto",
+        "max_output_tokens": MAX_SUMMARY_TOKENS,
+    }
+    assert summary_body(body | {"max_output_tokens": 7})["max_output_tokens"] == 7
     assert texts_of([summary_request() | {"id": "m"}])[0][0] == "user"
+    items = read_items([{"role": "user", "content": "a"}, {"type": "compaction_trigger"}], str)
+    assert [asks_for_compaction(each) for each in (items, items[:1], [])] == [True, False, False]

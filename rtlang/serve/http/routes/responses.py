@@ -7,8 +7,7 @@ after that, and after a restart of the server, its id is unknown and the request
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar
 
@@ -23,16 +22,15 @@ from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError
-from rtlang.serve.http.response_turn import ResponseTurn, WorkRunner, new_id, open_turn, read_turn, stored_response
+from rtlang.serve.http.response_turn import ResponseTurn, WorkRunner, open_turn, read_turn, stored_response
 from rtlang.serve.http.routes.background_responses import BackgroundRun, BackgroundRuns
 from rtlang.serve.http.routes.openai import respond
 from rtlang.serve.http.sse import SseResponse, sse_event, unless_disconnected
 from rtlang.serve.http.text_models import needed_text_service
 from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.records.request_record import CLIENT_CLOSED
-from rtlang.serve.responses.compacting import MAX_SUMMARY_TOKENS, compacted_items, summary_of, summary_request
 from rtlang.serve.responses.conversations import item_page
-from rtlang.serve.responses.input_items import COMPACTED, Item, item_id
+from rtlang.serve.responses.input_items import TRIGGER
 from rtlang.serve.responses.request_body import COMPACT_FIELDS, COUNT_FIELDS, without_metadata
 from rtlang.serve.responses.store import StoredResponse
 from rtlang.serve.service import StreamService
@@ -134,19 +132,15 @@ class _ResponseRoutes:
     async def compact(self, request: Request) -> Response:
         service, principal = self._service, principal_of(request)
         body = await read_map(request, service)
-        given = COMPACT_FIELDS.given(without_metadata(body))
-        asking = given | {"store": False, "truncation": "auto", "max_output_tokens": MAX_SUMMARY_TOKENS}
+        given = COMPACT_FIELDS.given(without_metadata(body)) | {"store": False}
         work, num_bytes = work_of(request, service), request.state.num_body_bytes
-        turn = await open_turn(service, asking, principal, work, num_bytes, more_input=[summary_request()])
-        items = turn.given.items[:-1]
-        if not items:
-            raise ParameterError("input", body.get("input"), "expected text, or a list of items that is not empty")
+        turn = await open_turn(service, given, principal, work, num_bytes, more_input=[{"type": TRIGGER}])
         response = await unless_disconnected(request, self._whole(turn, principal))
         if response is None:
             return Response(status_code=CLIENT_CLOSED)
-        seal = partial(_compaction, service, principal, items, response)
-        made = await service.run(principal, turn.given.num_bytes * REPLY_S_PER_CHAR, seal, kind=WorkKind.REPLY)
-        return Response(made, media_type="application/json")
+        made = {name: response[name] for name in ("id", "created_at", "output", "usage")}
+        size = sum(len(item["encrypted_content"]) for item in response["output"])
+        return await self._sent(request, made | {"object": "response.compaction"}, size)
 
     async def _whole(self, turn: ResponseTurn, principal: Principal) -> dict[str, Any]:
         """The response of a turn when it has ended."""
@@ -183,19 +177,3 @@ def _flag(value: str, name: str) -> bool:
 
 def _page_bytes(found: StoredResponse, query: dict[str, str]) -> bytes:
     return json_bytes(item_page(found.items[: found.num_input], query))
-
-
-def _compaction(service: StreamService, principal: Principal, items: Sequence[Item], response: dict[str, Any]) -> bytes:
-    """The response to a request to compact a conversation, as JSON text."""
-    made = compacted_items(items, summary_of(response))
-    sealed = service.responses.sealer.seal(principal.name, COMPACTED, made)
-    compaction = {"type": "compaction", "id": item_id("compaction", new_id), "encrypted_content": sealed}
-    return json_bytes(
-        {
-            "id": new_id("resp"),
-            "object": "response.compaction",
-            "created_at": int(time.time()),
-            "output": [compaction],
-            "usage": response["usage"],
-        }
-    )

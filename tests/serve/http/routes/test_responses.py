@@ -108,6 +108,35 @@ def test_a_conversation_is_compacted_to_an_opaque_item(client: OpenAI, target: F
     assert listed[0].encrypted_content == item.encrypted_content  # as it came
 
 
+def test_a_trigger_at_the_end_of_the_input_asks_for_a_compaction(client: OpenAI, url: str, target: FakeTarget) -> None:
+    """As Codex does (remote compaction): one item, sent as a stream, then `response.completed`."""
+    plain: Any = [{"role": "user", "content": "remember 7"}, {"type": "compaction_trigger"}]
+    script, target.script = target.script, lambda call: "SUMMARY"
+    try:
+        with client.responses.create(model="default", input=plain, stream=True, tool_choice="auto") as stream:
+            events = list(stream)
+        assert [event.type for event in events] == [
+            "response.created",
+            "response.in_progress",
+            "response.output_item.added",
+            "response.compaction.compacting",
+            "response.output_item.done",
+            "response.completed",
+        ]
+        assert [event.sequence_number for event in events] == list(range(6))
+        whole = HttpClient(url).post("/v1/responses", {"input": plain}).json
+    finally:
+        target.script = script
+    Response.model_validate(whole)
+    assert [item["type"] for item in whole["output"]] == ["compaction"]
+    again = client.responses.create(model="default", input="now", previous_response_id=whole["id"])
+    assert again.output_text.startswith("[<user>remember 7</><user>Summary of")
+    assert again.output_text.endswith("SUMMARY</><user>now</><assistant>]")
+    for wrong in ([plain[1]], [plain[1], plain[0]]):
+        answer = HttpClient(url).post("/v1/responses", {"input": wrong})
+        assert (answer.status, answer.json["error"]["param"][:5]) == (400, "input")
+
+
 def test_responses_to_every_kind_of_tool_are_read_by_the_models_of_the_client(url: str) -> None:
     function = {"name": "look", "parameters": {"type": "object", "properties": {}}, "strict": False}
     tools: list[Any] = [

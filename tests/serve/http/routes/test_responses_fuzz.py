@@ -64,6 +64,7 @@ ITEMS: list[Any] = [
     {"type": "tool_search_output", "call_id": "5", "tools": TOOLS[:1]},
     {"type": "compaction", "encrypted_content": "rts1_AAAA"},
     {"type": "item_reference", "id": "msg_1"},
+    {"type": "compaction_trigger"},
 ]
 CHOICES: list[Any] = [
     "auto",
