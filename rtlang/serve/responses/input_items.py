@@ -117,7 +117,7 @@ def read_items(
 
 
 def _written_out(plain: Mapping[str, Any], kind: str, new_id: Callable[[str], str]) -> Item:
-    item = {"type": kind, **plain}
+    item = {**plain, "type": kind}
     if not isinstance(item.get("id"), str):
         item["id"] = item_id(kind, new_id)
     if kind == "message":
@@ -125,9 +125,9 @@ def _written_out(plain: Mapping[str, Any], kind: str, new_id: Callable[[str], st
             is_own = item.get("role") == "assistant"
             part = {"type": "output_text" if is_own else "input_text", "text": item["content"]}
             item["content"] = [part | {"annotations": []} if is_own else part]
-        item.setdefault("status", "completed")
+        item["status"] = item.get("status") or "completed"
     elif kind in ("function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output"):
-        item.setdefault("status", "completed")
+        item["status"] = item.get("status") or "completed"
     return item
 
 

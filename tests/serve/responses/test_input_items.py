@@ -179,6 +179,15 @@ def test_stored_items_are_those_that_the_client_lists() -> None:
         assert found.id == item["id"]
 
 
+def test_nulls_are_as_missing_fields() -> None:
+    nulls = {"type": None, "id": None, "status": None, "phase": None}
+    (item,) = items_of([nulls | {"role": "user", "content": "a"}])
+    assert (item["type"], item["id"], item["status"]) == ("message", "msg_0", "completed")
+    for call, name, _ in CALLS:
+        (message,) = messages_of([call | {"status": None, "caller": None}])
+        assert message["tool_calls"][0]["function"]["name"] == name
+
+
 def test_references_are_replaced() -> None:
     item = items_of("a")[0]
     known = {"msg_0": item}
