@@ -44,12 +44,14 @@ async def asked_events(
         async for events in stream.batches():
             for event in events:
                 if isinstance(event, (NodeFailed, GraphFailed)):
-                    raise _failure(event.error, asked.constraint_field)
+                    raise _failure(event.error, asked)
             yield events
 
 
-def _failure(error: RtlangError, constraint_field: str | None) -> Exception:
+def _failure(error: RtlangError, asked: Asked) -> Exception:
     if not isinstance(error, ConstraintError):
         return error
-    param = "max_tokens" if isinstance(error, BudgetError) else constraint_field
-    return HttpError(400, error.message, code=error.code, param=param)
+    if isinstance(error, BudgetError):
+        message = error.message.replace("max_tokens", asked.budget_field, 1)
+        return HttpError(400, message, code=error.code, param=asked.budget_field)
+    return HttpError(400, error.message, code=error.code, param=asked.constraint_field)

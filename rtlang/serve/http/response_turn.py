@@ -35,7 +35,7 @@ from rtlang.serve.responses.compacting import (
 from rtlang.serve.responses.conversations import Conversation
 from rtlang.serve.responses.input_items import COMPACTED, THOUGHT, Item, read_items
 from rtlang.serve.responses.output_events import Chunk, CompactionWriter, ResponsesWriter
-from rtlang.serve.responses.request_body import FIELDS, ReadBody, read_body, renamed
+from rtlang.serve.responses.request_body import FIELDS, ReadBody, field_here, read_body, renamed
 from rtlang.serve.responses.store import StoredResponse
 from rtlang.serve.service import StreamService
 from rtlang.work.prices import READ_S_PER_BYTE
@@ -227,7 +227,12 @@ async def open_turn(
             return state.sealer.seal(principal.name, COMPACTED, compacted_items(turn.items, summary))
 
         writer = CompactionWriter(turn.read, heading, tokens.bytes_of, new_id, keep, compacted)
-    asked = replace(turn.read.asked, prompt_field="input")
+    asked = replace(
+        turn.read.asked,
+        prompt_field="input",
+        constraint_field=field_here(turn.read.asked.constraint_field),
+        budget_field="max_output_tokens",
+    )
     return ResponseTurn(asked, writer, tokens, is_stored, is_background, turn)
 
 

@@ -17,7 +17,8 @@ class Asked:
 
     Attributes:
         model: as the client named it; None if it did not.
-        prompt_field, constraint_field: the fields that errors of the prompt and of the constraint are about.
+        prompt_field, constraint_field, budget_field: the fields that errors of the prompt, of the constraint, and of a number of tokens
+            that is too small for it are about.
         cache_salt, session: see `RunOptions`.
         reports_prompt: the response needs `PromptComputed`.
     """
@@ -31,6 +32,7 @@ class Asked:
     cache_salt: str | None = None
     session: SessionOptions | None = None
     reports_prompt: bool = False
+    budget_field: str = "max_tokens"
 
 
 @dataclass(frozen=True, slots=True)

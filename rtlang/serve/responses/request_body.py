@@ -262,6 +262,11 @@ _CHAT_NAMES = {
 }
 
 
+def field_here(name: str | None) -> str | None:
+    """The name of a field of the chat request in this route."""
+    return None if name is None else _CHAT_NAMES.get(name, name)
+
+
 def renamed(error: ParameterError, read: ReadBody) -> ParameterError:
     """An error of the chat request with the name that the field has in this route."""
     for name, here in (*_places(error.field, read), *_CHAT_NAMES.items()):
