@@ -45,7 +45,7 @@ def test_bodies_are_answered_without_a_fault(fuzzer: Fuzzer) -> None:
     assert sum(fuzzer.statuses.values()) > 50
 
 
-@pytest.mark.parametrize("block", [0, 1, 3])
+@pytest.mark.parametrize("block", [0, 1, 3, 16])
 def test_blocks_in_memory_are_answered(block: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert asyncio.run(run_blocks(range(block, block + 1), seed=5)) == 0
     assert "500 inputs, 0 blocks failed, 0 pages lost" in capsys.readouterr().out
@@ -60,7 +60,7 @@ def test_the_inputs_of_a_block_follow_from_its_number() -> None:
 
     assert kind_of(5) == "bodies"
     assert asyncio.run(ends()) == asyncio.run(ends())
-    assert {kind_of(block) for block in range(20)} == {"frames", "bodies", "graphs", "model", "sockets"}
+    assert {kind_of(block) for block in range(20)} == {"frames", "bodies", "graphs", "model", "sockets", "turns"}
 
 
 def test_a_block_that_meets_a_fault_or_a_hang_fails(

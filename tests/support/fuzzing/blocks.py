@@ -3,9 +3,10 @@
     python -m tests.support.fuzzing.blocks --inputs 1000000 [--processes 2] [--seed 1] [--first-block 0]
     python -m tests.support.fuzzing.blocks --block 1234 [--seed 1]
 
-Most blocks run against a server in memory around a runtime without a model; one in twenty goes over real sockets, and one in twenty to a
-server in memory around a model. A block's inputs follow from the seed and its number. After each block, the server must be healthy; at the
-end of a process, all pages of the model's KV pool are free or cached and memory has not grown since a quarter of the blocks. The exit code
+Most blocks run against a server in memory around a runtime without a model; one in twenty goes over real sockets, one in twenty to a
+server in memory around a model, and one in twenty speaks WebSocket mode (`--first-block 16 --stride 20 --processes 1` runs these alone). A
+block's inputs follow from the seed and its number. After each block, the server must be healthy; at the end of a process, all pages of the
+model's KV pool are free or cached and memory has not grown since a quarter of the blocks. The exit code
 is 1 if an answer is wrong, none comes, a page is lost, or memory has grown by more than 64 MiB.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import json
 import subprocess
 import sys
 import time
@@ -24,19 +26,21 @@ from random import Random
 from typing import Any
 
 import msgpack
+from websockets.frames import Opcode
 
 import rtlang
 from rtlang.protocol.serialization import Encoding
 from rtlang.testing import ScriptedRuntime
 from rtlang_grammars.api.precompile import precompile
 from tests.support.fuzzing.memory_server import MemoryServer
+from tests.support.fuzzing.turn_messages import TURN_ENDS, turn_message
 from tests.support.servers.fuzz import Fuzzer, body, frame, graph_frame, lost_pages, resident_bytes, served
 
 BLOCK = 500
 """Inputs of a block."""
 
 PATTERN = ("frames", "bodies", "frames", "graphs", "frames", "bodies", "frames", "frames", "bodies", "graphs") * 2
-KINDS = (*PATTERN[:9], "model", *PATTERN[10:19], "sockets")
+KINDS = (*PATTERN[:9], "model", *PATTERN[10:16], "turns", *PATTERN[17:19], "sockets")
 """Kinds of blocks, by their number."""
 
 _AT_ONCE = 8
@@ -74,6 +78,9 @@ class Blocks:
         if kind == "sockets":
             await asyncio.to_thread(self._over_sockets, rng)
             return
+        if kind == "turns":
+            await self._turns(rng)
+            return
         server = self._server_with_model() if kind == "model" else self._server()
         work = []
         left = BLOCK
@@ -104,6 +111,38 @@ class Blocks:
             status, answer = await server.post(path, data)
             self.ends[str(status)] += 1
             assert 200 <= status < 500 or status in (501, 503, 504), (path, data, status, answer[:500])
+
+    async def _turns(self, rng: Random) -> None:
+        """Messages of WebSocket mode; one connection in eight meets a model, one in four leaves early."""
+        work, left = [], BLOCK
+        while left:
+            count = min(left, rng.choice((4, 20, 60)))
+            left -= count
+            messages = [turn_message(rng) for _ in range(count)]
+            server = self._server_with_model() if rng.random() < 0.125 else self._server()
+            leaves_after = rng.randint(0, 4000) if rng.random() < 0.25 else None
+            work.append(self._one_connection(server, messages, leaves_after))
+        await _some_at_once(work)
+        await self._server().check()
+
+    async def _one_connection(
+        self, server: MemoryServer, messages: list[tuple[Opcode, bytes]], leaves_after: int | None
+    ) -> None:
+        frames = await server.turns(messages, leaves_after)
+        self.ends["connections"] += 1
+        running: dict[str | None, str] = {}  # the response of each lane that has begun and not ended
+        for data in frames:
+            event = json.loads(data)
+            kind, lane = event["type"], event.get("stream_id")
+            self.ends[kind if kind in TURN_ENDS else "events"] += 1
+            if kind == "response.created":
+                assert lane not in running, "two responses of one lane at once"
+                running[lane] = event["response"]["id"]
+            elif kind in TURN_ENDS[:3]:
+                assert running.pop(lane) == event["response"]["id"]
+            elif kind == "error":
+                assert 400 <= event["status"] < 500 or event["status"] in (501, 503, 504), event
+                assert event["error"]["message"]
 
     def _over_sockets(self, rng: Random) -> None:
         if self._fuzzer is None:

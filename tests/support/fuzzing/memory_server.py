@@ -6,6 +6,7 @@ All of the server's code runs but uvicorn and the kernel, so that a million inpu
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from types import SimpleNamespace
 from typing import Any, cast
@@ -20,6 +21,7 @@ from rtlang.serve.connection import ServerInfo
 from rtlang.serve.http.app import create_app
 from rtlang.serve.service import StreamService
 from rtlang.serve.websocket import StreamSocket
+from rtlang.serve.websocket_mode.socket import ModeSocket
 
 HANG_S = 60.0
 """An input without an answer for so long is a hang."""
@@ -30,6 +32,7 @@ _HEAD = (
 )
 
 
+_MODE_HEAD = _HEAD.replace("/v1/stream", "/v1/responses").replace("Sec-WebSocket-Protocol: %s\r\n", "")
 _FAULTS = (b'"code":"fault"', b"\xa4code\xa5fault", b'"code":"internal"', b"\xa4code\xa8internal")
 
 
@@ -148,6 +151,55 @@ class MemoryServer:
             assert fault not in transport.output, bytes(transport.output)[-2_000:]
         return len(transport.output) - size
 
+    async def turns(self, messages: list[tuple[Opcode, bytes]], num_before_leaving: int | None = None) -> list[bytes]:
+        """Send messages on one connection of WebSocket mode.
+
+        Args:
+            num_before_leaving: the client leaves after so many bytes; by default, when all responses have ended.
+        Returns:
+            The frames that the server sent.
+        Raises:
+            Hang: the responses did not end.
+        """
+        state = SimpleNamespace(connections=set())
+        socket = ModeSocket(self._service, config=cast(Any, None), server_state=cast(Any, state), app_state={})
+        transport = MemoryTransport(socket)
+        socket.connection_made(transport)
+        socket.data_received(_MODE_HEAD.encode())
+        size, last = len(transport.output), b'{"type":"the last one"}'
+        frames = [*messages, (Opcode.TEXT, last)]
+        data = b"".join(Frame(opcode, each, True).serialize(mask=True) for opcode, each in frames)[:num_before_leaving]
+        for start in range(0, len(data), 65_536):
+            if not transport.is_closed:
+                socket.data_received(data[start : start + 65_536])
+            await asyncio.sleep(0)
+        try:
+            async with asyncio.timeout(self._hang_s or HANG_S):
+                at, has_answered = size, num_before_leaving is not None
+                while not (transport.is_closed or (has_answered and not socket.num_running)):
+                    transport.has_written.clear()
+                    if not has_answered:
+                        at, has_answered = _walked(transport.output, at, b"the last one")
+                    if num_before_leaving is not None:
+                        break
+                    if not (has_answered and not socket.num_running):
+                        with contextlib.suppress(TimeoutError):
+                            await asyncio.wait_for(transport.has_written.wait(), 0.1)
+        except TimeoutError:
+            raise Hang(f"responses did not end after {len(messages)} messages") from None
+        finally:
+            transport.close()
+            for _ in range(3):
+                await asyncio.sleep(0)
+        async with asyncio.timeout(self._hang_s or HANG_S):
+            while socket.num_running:
+                await asyncio.sleep(0.001)
+        assert not state.connections
+        assert self._service.connections.num_principals == 0 or self._service.sockets
+        for fault in _FAULTS:
+            assert fault not in transport.output, bytes(transport.output)[-2_000:]
+        return _frames(transport.output, size)
+
     async def post(self, path: str, body: bytes) -> tuple[int, bytes]:
         """Post a body; the status and the answer.
 
@@ -220,3 +272,17 @@ def _walked(output: bytearray, at: int, pong: bytes) -> tuple[int, bool]:
             return start + length, True
         at = start + length
     return at, False
+
+
+def _frames(output: bytearray, at: int) -> list[bytes]:
+    """The data of the text frames from a position on."""
+    found = []
+    while at + 2 <= len(output):
+        opcode, length, start = output[at] & 15, output[at + 1] & 127, at + 2
+        if length >= 126:
+            size = 2 if length == 126 else 8
+            length, start = int.from_bytes(output[start : start + size], "big"), start + size
+        if opcode == Opcode.TEXT and output[at] & 128:
+            found.append(bytes(output[start : start + length]))
+        at = start + length
+    return found
