@@ -70,6 +70,8 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
     "compaction_summary": ("encrypted_content",),
 }
 """The fields of each kind of item that are read."""
+_UNCALLED = ("function_call_output", "custom_tool_call_output")
+"""Outputs that may come without a call: clients tell so what the model has not asked for, as Codex does with the goal of a thread."""
 
 
 def item_id(kind: str, new_id: Callable[[str], str]) -> str:
@@ -205,6 +207,9 @@ class ChatHistory:
                 output = given.get("output", "")
                 is_plain = isinstance(output, str) or kind != "shell_call_output"
                 text = _content(output, f"{at}output") if is_plain else json_text(output)
+                if "call_id" not in given and kind in _UNCALLED and "name" in given:
+                    self._put({"role": "developer", "content": f"{_name(given, at)}: {text}"}, where)
+                    return
                 self._output(given, where, text, item.get("id") if kind == "local_shell_call_output" else None)
 
     def _message(self, given: Mapping[str, Any], where: str) -> None:

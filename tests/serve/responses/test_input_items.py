@@ -129,6 +129,14 @@ def test_calls_of_every_kind_of_tool_are_calls_of_functions() -> None:
         assert messages_of([item]) == [{"role": "tool", "tool_call_id": "1", "content": text}]
 
 
+def test_an_output_that_no_call_asked_for_is_told_by_its_name() -> None:
+    given = {"type": "function_call_output", "name": "goal_objective", "namespace": "agent", "output": "do it"}
+    assert messages_of([given]) == [{"role": "developer", "content": "agent__goal_objective: do it"}]
+    for missing in ({"type": "function_call_output", "output": "x"}, {"type": "shell_call_output", "output": "x"}):
+        with pytest.raises(ParameterError, match=r"input\[0\]\.call_id"):
+            messages_of([missing])
+
+
 def test_tools_that_a_search_found_can_be_called() -> None:
     tools = ClientTools()
     found = {"type": "function", "name": "late", "parameters": {"type": "object", "properties": {}}}
