@@ -287,7 +287,8 @@ def run_program(client: Client, folder: Path, url: str, scripted_url: str) -> No
         "RTLANG_CLIENTS_KEY": KEY,
         "RTLANG_CLIENTS_ALIAS": ALIAS,
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # litellm would fetch prices otherwise
-        "HF_HUB_OFFLINE": "1",
+        "HF_HUB_OFFLINE": "0" if client.name == "huggingface-hub" else "1",  # offline, it reaches no server at all
+        "HF_HUB_DISABLE_TELEMETRY": "1",
         "HAYSTACK_TELEMETRY_ENABLED": "False",
         "DSPY_CACHEDIR": str(folder / "cache"),
     }

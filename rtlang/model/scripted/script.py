@@ -146,6 +146,8 @@ class Script:
         Raises:
             ScriptError: no rule matches, the rule has no reply for this turn, or nothing was captured for a name.
         """
+        if not conversation.messages:  # also the steps that measure the runner, which must not wait
+            raise ScriptError(f"{self.name}: there is no reply to an empty prompt")
         found = self._matching(conversation)
         if found is None:
             last = (conversation.texts(("user",)) or [""])[-1]

@@ -23,7 +23,9 @@ MAX_MESSAGES = 10_000
 _ROLES = ("system", "developer", "user", "assistant", "tool")
 _TEXT_FIELDS = ("name", "reasoning_content", "reasoning", "thinking")
 """Fields of any message that templates may read."""
-_IGNORED = ("refusal", "annotations", "audio", "function_call", "reasoning_details")
+_OF_LITELLM = ("provider_specific_fields", "thinking_blocks")
+"""What litellm adds to a message, of the same content; clients send it back through its proxy."""
+_IGNORED = ("refusal", "annotations", "audio", "function_call", "reasoning_details", *_OF_LITELLM)
 """Ignored fields of messages: what assistants' messages of responses carry, mostly as null."""
 _TEXT_TYPES = ("text", "input_text", "output_text")
 _IGNORED_OF_PARTS = ("annotations", "logprobs", "cache_control", "prompt_cache_breakpoint")
@@ -164,10 +166,10 @@ def read_calls(calls: Any, where: str) -> list[ToolCall]:
     found = []
     for i, call in enumerate(calls):
         at = f"{where}[{i}]"
-        given = check_inner(at, call, ("id", "type", "function"), ("index",))
+        given = check_inner(at, call, ("id", "type", "function"), ("index", *_OF_LITELLM))
         if given.get("type", "function") != "function":
             raise ParameterError(f"{at}.type", given["type"], "only 'function' is supported")
-        function = check_inner(f"{at}.function", given.get("function"), ("name", "arguments"))
+        function = check_inner(f"{at}.function", given.get("function"), ("name", "arguments"), _OF_LITELLM)
         name = read_text(function, "name", f"{at}.function.")
         call_id = read_text(given, "id", f"{at}.") if "id" in given else None
         found.append(read_call(name, function.get("arguments", ""), call_id, f"{at}.function.arguments"))

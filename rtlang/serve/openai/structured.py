@@ -1,7 +1,8 @@
 """Structured output: the ways in which requests of the OpenAI API and of other servers ask for a constraint.
 
-`response_format` (json_object, json_schema, structural_tag), `structured_outputs` with one of json, regex, choice, grammar, json_object and
-structural_tag, the older `guided_*` fields, and `regex`, `ebnf` and `json_schema` at the top level. A request has at most one of them.
+`response_format` (json_object, json_schema, json, regex, structural_tag), `structured_outputs` with one of json, regex, choice, grammar,
+json_object and structural_tag, the older `guided_*` fields, and `regex`, `ebnf` and `json_schema` at the top level. A request has at most
+one of them.
 `json_style` says how the JSON of a request is written, including the arguments of its tools.
 """
 
@@ -124,10 +125,18 @@ def _response_format(name: str, value: Any, style: JsonStyle) -> Structured | No
         case "text":
             check_inner(name, value, ("type",))
             return None
-        case "json_object":
-            check_inner(name, value, ("type", "schema"))
-            schema = value.get("schema")  # of llama.cpp's server
-            return _json("response_format.schema", {"type": "object"} if schema is None else schema, style, name)
+        case "json_object" | "json" as kind:
+            # `schema` is that of llama.cpp's server; `value`, and the types json and regex, those of huggingface_hub
+            inner = check_inner(name, value, ("type", "schema", "value"))
+            if "schema" in inner and "value" in inner:
+                raise ParameterError(f"{name}.value", inner["value"], f"not together with {name}.schema")
+            where = "value" if "value" in inner or kind == "json" else "schema"
+            schema = inner.get(where)
+            if schema is None and kind == "json":
+                raise ParameterError(f"{name}.value", None, "expected a JSON schema (an object)")
+            return _json(f"{name}.{where}", {"type": "object"} if schema is None else schema, style, name)
+        case "regex":
+            return _regex(f"{name}.value", check_inner(name, value, ("type", "value")).get("value"), style)
         case "json_schema":
             check_inner(name, value, ("type", "json_schema"))
             where = f"{name}.json_schema"
@@ -137,7 +146,7 @@ def _response_format(name: str, value: Any, style: JsonStyle) -> Structured | No
         case "structural_tag":
             return _tag(name, value, style)
     raise ParameterError(
-        f"{name}.type", value.get("type"), "expected one of text, json_object, json_schema, structural_tag"
+        f"{name}.type", value.get("type"), "expected one of text, json_object, json_schema, json, regex, structural_tag"
     )
 
 

@@ -20,11 +20,11 @@ for uses_responses in (False, True):
     assert [each.type for each in messages] == ["human", "ai", "tool", "ai"]
     assert messages[-1].usage_metadata["input_token_details"]["cache_read"] > 0
     if uses_responses:
-        thoughts = [part["reasoning"] for part in messages[1].content_blocks if part["type"] == "reasoning"]
-        assert "".join(thoughts) in ("", THOUGHT)
+        thoughts = [part for part in messages[1].content if part["type"] == "reasoning"]
+        assert THOUGHT in str(thoughts)
     again = agent.invoke({"messages": [("user", TWO_CITIES)]}, thread)["messages"]
     assert again[-1].text == COMPARED
-    assert take_asked() == ["Oslo", "Rome"]
+    assert sorted(take_asked()) == ["Oslo", "Rome"]
     assert len(again) == 9
     pieces = [
         part.text

@@ -78,7 +78,7 @@ def test_tools_and_system_messages_choose_the_rule(script: Script) -> None:
             TOOLS,
             r"rules\[0\].replies\[1\]: no message has a match of captures.degrees",
         ),
-        ((), (), "no rule matches"),
+        ((), (), "no reply to an empty prompt"),
     ],
     ids=["no tools", "other tools", "no reply left", "nothing captured", "no messages"],
 )

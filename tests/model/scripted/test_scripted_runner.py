@@ -16,6 +16,7 @@ import rtlang as rt
 from rtlang.contract.config import RuntimeConfig, ServeConfig
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import Row, Step
+from rtlang.engine.planning.calibration import calibrated
 from rtlang.model.scripted.scripted_runner import ScriptedRunner
 from rtlang.serve.server import TokenizerInfo, running_server
 
@@ -190,10 +191,12 @@ def test_programs_generate_and_select_what_the_script_says(runtime: rt.Runtime) 
 
 def test_delays_are_waited_for_once_and_by_token(tmp_path: Path) -> None:
     path = tmp_path / "slow.yaml"
-    path.write_text("first_token_s: 3\ntokens_per_s: 4\nrules: [{replies: [abc, {content: x, delay_s: 1}]}]")
+    path.write_text("first_token_s: 3\ntokens_per_s: 4\nrules: [{replies: [abc], repeats: true}]")
     slept: list[float] = []
-    runner = ScriptedRunner(RuntimeConfig(model=f"script:{path}", num_pages=4), sleep=slept.append)
+    runner = ScriptedRunner(RuntimeConfig(model=f"script:{path}"), sleep=slept.append)
     runner.load()
+    calibrated(runner, 16)
+    assert slept == []
     tokens = runner.tokenizer.encode("hello", is_start=True)
     done, outputs = 0, 0
     while tokens[-1] not in runner.tokenizer.eos_token_ids:

@@ -65,6 +65,16 @@ def test_without_a_tokenizer_calls_of_a_history_are_written_in_the_format_of_the
     assert plain[4:7] == ("So:", "\n", '{"name": "f", "arguments": {}}')
 
 
+def test_what_litellm_adds_to_an_answer_is_ignored() -> None:
+    added = {"provider_specific_fields": {"reasoning": "a"}}
+    answer = call(thinking_blocks=[{"type": "thinking", "thinking": "a"}], **added)
+    answer["tool_calls"][0] |= added
+    answer["tool_calls"][0]["function"] |= added
+    result = {"role": "tool", "tool_call_id": "c1", "content": "2"}
+    known, found = ([USER, each, result] for each in (call(), answer))
+    assert read(found, tool_format="hermes") == read(known, tool_format="hermes")
+
+
 def test_the_chat_template_gets_the_messages_as_they_are_sent() -> None:
     texts = Texts()
     messages = [
