@@ -182,12 +182,12 @@ def _user_for_later_system(messages: Messages) -> Messages:
 def _joined_users(messages: Messages) -> Messages:
     """With consecutive messages of the user as one: some templates demand that roles alternate."""
     found: Messages = []
-    for each in messages:
-        if each["role"] == "user" and found and found[-1]["role"] == "user":
-            texts = [_plain_text(found[-1].get("content")), _plain_text(each.get("content"))]
-            found[-1] = {**found[-1], "content": "\n\n".join(filter(None, texts))}
-        else:
-            found.append(each)
+    for role, group in itertools.groupby(messages, lambda each: each["role"]):
+        run = list(group)
+        if role == "user" and len(run) > 1:
+            texts = [_plain_text(each.get("content")) for each in run]
+            run = [{**run[0], "content": "\n\n".join(filter(None, texts))}]
+        found += run
     return found
 
 

@@ -108,7 +108,7 @@ def chat_messages(given: Mapping[str, Any], hints: CacheHints) -> list[Message]:
         raise ParameterError("messages", plain, "expected at least one message")
     found: list[Message] = []
     if "system" in given and (text := system_text(given["system"], "system", hints)):
-        found.append({"role": "system", "content": text})
+        found.append({"role": "system", "content": [text]})
     for i, message in enumerate(plain):
         where = f"messages[{i}]"
         inner = check_inner(where, message, ("role", "content"), ("id", "type", "model"))
@@ -122,7 +122,13 @@ def chat_messages(given: Mapping[str, Any], hints: CacheHints) -> list[Message]:
                 _add_text(found, "system", system_text(content, f"{where}.content", hints))
             case role:
                 raise ParameterError(f"{where}.role", role, "expected user, assistant or system")
-    return found
+    return [_joined(message) for message in found]
+
+
+def _joined(message: Message) -> Message:
+    """The message with its texts as one."""
+    content = message["content"]
+    return message | {"content": "\n\n".join(filter(None, content))} if isinstance(content, list) else message
 
 
 def _blocks(content: Any, where: str) -> list[Any]:
@@ -134,13 +140,12 @@ def _blocks(content: Any, where: str) -> list[Any]:
 
 
 def _add_text(found: list[Message], role: str, text: str) -> None:
-    """Add a message, or its text to a message of the same role before it."""
+    """Add a message, or its text to the texts of a message of the same role before it."""
     last = found[-1] if found else None
     if last is not None and last["role"] == role and "tool_calls" not in last:
-        before = last["content"]
-        last["content"] = f"{before}\n\n{text}" if before and text else before + text
+        last["content"].append(text)
     else:
-        found.append({"role": role, "content": text})
+        found.append({"role": role, "content": [text]})
 
 
 def _add_user(found: list[Message], content: Any, where: str, hints: CacheHints) -> None:
@@ -198,7 +203,7 @@ def _add_assistant(found: list[Message], content: Any, where: str, hints: CacheH
     if last.get("role") == "assistant" and "tool_calls" not in last and not thought:
         _add_text(found, "assistant", text)
     else:
-        found.append({"role": "assistant", "content": text})
+        found.append({"role": "assistant", "content": [text]})
         if thought:
             found[-1]["reasoning_content"] = thought
     if calls:

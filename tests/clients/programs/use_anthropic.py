@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Literal
 
 import anthropic
 from address import KEY, MODEL, QUESTION, SERVER
 from anthropic import beta_tool
 from anthropic.types import Message, MessageTokensCount
-from shared import SCHEMA, Person, check_person
+from pydantic import BaseModel
+from shared import SCHEMA, check_person
 
 client = anthropic.Anthropic(base_url=SERVER, api_key=KEY, max_retries=0)
 MESSAGES = [{"role": "user", "content": QUESTION}]
@@ -17,12 +19,24 @@ EXACT = {"extra_body": {"temperature": 0}}
 TOOL = {"name": "greet", "description": "Greets a person.", "input_schema": SCHEMA}
 
 
+class Mood(BaseModel):
+    """A mood. The client sends no limits of lengths and numbers, so a small model gets choices."""
+
+    mood: Literal["calm", "loud"]
+    is_sure: bool
+
+
 def checked(message: Message) -> Message:
     """The message, after a strict check of all fields that its type has."""
     Message.model_validate(message.model_dump(), strict=False)
     assert message.id.startswith("msg_")
     assert message.usage.output_tokens_details.thinking_tokens <= message.usage.output_tokens
     return message
+
+
+def num_prompt(message: Message) -> int:
+    """The tokens of the prompt, computed and cached ones."""
+    return message.usage.input_tokens + message.usage.cache_read_input_tokens
 
 
 def messages() -> None:
@@ -44,7 +58,7 @@ def messages() -> None:
     system = [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
     history = [{"role": "user", "content": blocks}, whole.to_param(), {"role": "user", "content": "And then?"}]
     more = checked(client.messages.create(**OPTIONS | {"messages": history}, system=system, metadata={"user_id": "u"}))
-    assert more.usage.input_tokens > whole.usage.input_tokens
+    assert num_prompt(more) > num_prompt(whole)
     again = client.messages.create(**OPTIONS | {"messages": history}, system=system)
     assert again.usage.cache_read_input_tokens > 0
     warm = client.messages.create(**OPTIONS | {"max_tokens": 0})
@@ -59,8 +73,7 @@ def counts() -> None:
     ):
         counted = client.messages.count_tokens(model=MODEL, messages=MESSAGES, **more)
         assert isinstance(counted, MessageTokensCount)
-        usage = client.messages.create(**OPTIONS | {"max_tokens": 40}, **more).usage
-        assert counted.input_tokens == usage.input_tokens + usage.cache_read_input_tokens
+        assert counted.input_tokens == num_prompt(client.messages.create(**OPTIONS | {"max_tokens": 40}, **more))
     beta = client.beta.messages.count_tokens(model=MODEL, messages=MESSAGES, betas=["token-counting-2024-11-01"])
     assert beta.input_tokens == client.messages.count_tokens(model=MODEL, messages=MESSAGES).input_tokens
 
@@ -88,13 +101,12 @@ def streams() -> None:
 
 def structured() -> None:
     options = OPTIONS | {"max_tokens": 200}
-    parsed = client.messages.parse(**options, output_format=Person)
-    check_person(parsed.parsed_output)
-    with client.messages.stream(**options, output_format=Person) as stream:
-        check_person(stream.get_final_message().parsed_output)
-    form = {"type": "json_schema", "schema": {**SCHEMA, "additionalProperties": False}}
+    assert isinstance(client.messages.parse(**options, output_format=Mood).parsed_output, Mood)
+    with client.messages.stream(**options, output_format=Mood) as stream:
+        assert isinstance(stream.get_final_message().parsed_output, Mood)
+    form = {"type": "json_schema", "schema": {**Mood.model_json_schema(), "additionalProperties": False}}
     made = client.messages.create(**options, output_config={"format": form, "effort": "low"})
-    Person.model_validate_json(made.content[-1].text)
+    Mood.model_validate_json(made.content[-1].text)
 
 
 def tools() -> None:
@@ -128,15 +140,15 @@ def loop() -> None:
     greeted: list[str] = []
 
     @beta_tool
-    def greet(name: str, age: int) -> str:
+    def greet(mood: Literal["calm", "loud"], again: bool) -> str:
         """Greets a person.
 
         Args:
-            name: of the person
-            age: in years
+            mood: of the greeting
+            again: whether the person was here before
         """
-        greeted.append(f"{name} {age}")
-        return f"Hello, {name}!"
+        greeted.append(f"{mood} {again}")
+        return f"Hello, {mood} person!"
 
     runner = client.beta.messages.tool_runner(
         model=MODEL, max_tokens=200, messages=MESSAGES, tools=[greet], tool_choice={"type": "any"}, max_iterations=2

@@ -196,3 +196,9 @@ def test_only_a_signature_of_this_server_holds_a_thought() -> None:
         assert signed_thought(signature_of(thought, is_shown=True)) == ""
     for foreign in ("", "EqQBCgIYAhIM", "rtlang-1.%%%", "rtlang-1.gA==", "rtlang-1.abc", "rtlang-1.é"):
         assert signed_thought(foreign) == ""
+
+
+def test_many_short_messages_are_joined_once() -> None:
+    given = [user("word"), user([text("x")])] * 50_000
+    (message,) = chat_messages({"messages": given}, CacheHints())
+    assert message["content"] == "\n\n".join(["word", "x"] * 50_000)

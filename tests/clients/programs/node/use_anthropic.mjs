@@ -12,6 +12,7 @@ const client = new Anthropic({
   maxRetries: 0,
 });
 const Person = z.object({ name: z.string().max(20), age: z.number().int().min(0).max(120) });
+const Mood = z.object({ mood: z.enum(["calm", "loud"]), again: z.boolean() }); // the client sends no limits of lengths
 const messages = [{ role: "user", content: "Who is at the door? Give a name and an age." }];
 const options = { model, messages, max_tokens: 4 };
 
@@ -36,9 +37,9 @@ assert.equal(kinds.at(-1), "message_stop");
 const parsed = await client.messages.parse({
   ...options,
   max_tokens: 200,
-  output_config: { format: zodOutputFormat(Person) },
+  output_config: { format: zodOutputFormat(Mood) },
 });
-Person.parse(parsed.parsed_output);
+Mood.parse(parsed.parsed_output);
 
 const tools = [{ name: "greet", description: "Greets a person.", input_schema: z.toJSONSchema(Person) }];
 const called = await client.messages
@@ -56,10 +57,10 @@ const greeted = [];
 const greet = betaZodTool({
   name: "greet",
   description: "Greets a person.",
-  inputSchema: Person,
-  run: ({ name }) => {
-    greeted.push(name);
-    return `Hello, ${name}!`;
+  inputSchema: Mood,
+  run: ({ mood }) => {
+    greeted.push(mood);
+    return `Hello, ${mood} person!`;
   },
 });
 const runner = client.beta.messages.toolRunner({
