@@ -25,6 +25,31 @@ from tests.support.servers.serving import serving
 MESSAGES = [{"role": "user", "content": "hi"}]
 SCHEMA = {"type": "object", "properties": {"n": {"enum": [1, 22]}}, "required": ["n"], "additionalProperties": False}
 TOOL = {"name": "look", "description": "Looks.", "input_schema": SCHEMA}
+SCRIPT = """
+format: hermes
+max_model_len: 1024
+rules:
+  - when: {user: look, tools: [look]}
+    replies:
+      - thought: A door.
+        content: I look.
+        calls: [{name: look, arguments: {n: 22}}, {name: look, arguments: {n: 1}}]
+      - Nobody is there.
+  - when: {user: fail}
+    replies: [{content: "Let me", error: overloaded}]
+  - when: {user: number}
+    repeats: true
+    replies: ['{"n": 22}']
+  - when: {tools: [look]}
+    repeats: true
+    replies: [{calls: [{name: look, arguments: {n: 22}}]}]
+  - when: {tools: [bash]}
+    repeats: true
+    replies: [{calls: [{name: bash, arguments: {command: ls}}]}]
+  - when: {tools: []}
+    repeats: true
+    replies: [Hello]
+"""
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +65,11 @@ def client(target: FakeTarget) -> Iterator[HttpClient]:
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[HttpClient]:
-    with rt.Runtime("rtlang:tiny") as runtime:
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpClient]:
+    """A server whose model is scripted, with the usual engine, tokenizer, constraints and cache."""
+    path = tmp_path_factory.mktemp("messages") / "script.yaml"
+    path.write_text(SCRIPT)
+    with rt.Runtime(model=f"script:{path}") as runtime:
         info = TokenizerInfo("m", runtime.text_service.info.vocab_size, 1024, runtime.tool_format)
         with running_server(runtime, ServeConfig(port=0), info) as url:
             yield HttpClient(url)
@@ -108,7 +136,10 @@ COUNTED: list[dict[str, Any]] = [
     {"tools": [TOOL], "tool_choice": {"type": "any"}},
     {"tools": [TOOL, {"type": "bash_20250124", "name": "bash"}]},
     {"thinking": {"type": "enabled", "budget_tokens": 5}, "output_config": {"effort": "low"}},
-    {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
+    {
+        "messages": [{"role": "user", "content": "number"}],
+        "output_config": {"format": {"type": "json_schema", "schema": SCHEMA}},
+    },
     {
         "messages": [
             *MESSAGES,
@@ -145,25 +176,25 @@ def test_the_count_is_that_of_the_prompt_which_is_computed(engine: HttpClient) -
 
 
 def test_schemas_bind_tools_and_texts(engine: HttpClient) -> None:
-    options = {"model": "m", "messages": MESSAGES, "max_tokens": 90}
-    made = engine.post(
-        "/v1/messages", options | {"tools": [TOOL], "tool_choice": {"type": "tool", "name": "look"}}
-    ).json
-    (use,) = made["content"]
-    assert (use["name"], use["input"]["n"] in (1, 22), made["stop_reason"]) == ("look", True, "tool_use")
-    form = {"type": "json_schema", "schema": SCHEMA}
-    made = engine.post("/v1/messages", options | {"output_config": {"format": form}}).json
-    assert json.loads(made["content"][-1]["text"])["n"] in (1, 22)
-    warm = engine.post(
-        "/v1/messages", options | {"max_tokens": 0, "tools": [TOOL], "tool_choice": {"type": "any"}}
-    ).json
+    options: dict[str, Any] = {"model": "m", "messages": MESSAGES, "max_tokens": 90}
+    any_tool = {"tools": [TOOL], "tool_choice": {"type": "any"}}
+    (use,) = engine.post("/v1/messages", options | any_tool).json["content"]
+    assert (use["type"], use["name"], use["input"]) == ("tool_use", "look", {"n": 22})
+    other = {**SCHEMA, "properties": {"n": {"enum": [3]}}}
+    form = {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}}
+    asked = {"messages": [{"role": "user", "content": "number"}]}
+    assert engine.post("/v1/messages", options | asked | form).json["content"][0]["text"] == '{"n": 22}'
+    for forbidden in (
+        {"tools": [{**TOOL, "input_schema": other}], "tool_choice": {"type": "tool", "name": "look"}},
+        asked | {"output_format": {"type": "json_schema", "schema": other}},
+        form,
+    ):
+        answer = engine.post("/v1/messages", options | forbidden)
+        assert (answer.status, answer.json["error"]["code"]) == (400, "script"), "the model may not say this"
+    warm = engine.post("/v1/messages", options | any_tool | {"max_tokens": 0}).json
     assert (warm["content"], warm["stop_reason"]) == ([], "max_tokens")
-    bash = [{"type": "bash_20250124", "name": "bash"}]
-    made = engine.post(
-        "/v1/messages", options | {"max_tokens": 600, "tools": bash, "tool_choice": {"type": "any"}}
-    ).json
-    assert made["content"][0]["name"] == "bash"
-    assert set(made["content"][0]["input"]) <= {"command", "restart"}
+    bash = {"tools": [{"type": "bash_20250124", "name": "bash"}], "tool_choice": {"type": "any"}}
+    assert engine.post("/v1/messages", options | bash).json["content"][0]["input"] == {"command": "ls"}
 
 
 def mutated(rng: random.Random, value: Any) -> Any:
@@ -238,3 +269,25 @@ def test_any_body_gets_an_answer_of_the_api(target: FakeTarget, client: HttpClie
             assert json.loads(answer).keys() == {"type", "error", "request_id"}
     connection.close()
     assert statuses == {200, 400}
+
+
+def test_a_turn_with_a_thought_and_calls_goes_on_with_their_results(engine: HttpClient) -> None:
+    body: dict[str, Any] = {"model": "m", "max_tokens": 400, "tools": [TOOL], "thinking": {"type": "adaptive"}}
+    history = [{"role": "user", "content": "look"}]
+    made = engine.post("/v1/messages", body | {"messages": history}).json
+    assert [block["type"] for block in made["content"]] == ["thinking", "text", "tool_use", "tool_use"]
+    assert [block["input"] for block in made["content"][2:]] == [{"n": 22}, {"n": 1}]
+    assert made["stop_reason"] == "tool_use"
+    ids = [block["id"] for block in made["content"][2:]]
+    results = [{"type": "tool_result", "tool_use_id": each, "content": "empty"} for each in ids]
+    history += [{"role": "assistant", "content": made["content"]}, {"role": "user", "content": results}]
+    after = engine.post("/v1/messages", body | {"messages": history}).json
+    assert after["content"][0]["text"] == "Nobody is there."
+    assert after["usage"]["cache_read_input_tokens"] > made["usage"]["input_tokens"]
+
+
+def test_a_failure_after_the_first_text_is_the_last_event(engine: HttpClient) -> None:
+    failing = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "fail"}], "stream": True}
+    chunks = chunks_of(engine.post("/v1/messages", failing))
+    assert chunks[0]["type"] == "message_start"
+    assert (chunks[-1]["type"], chunks[-1]["error"]["type"]) == ("error", "rate_limit_error")
