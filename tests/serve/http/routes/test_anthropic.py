@@ -248,27 +248,41 @@ def seeds() -> list[dict[str, Any]]:
     return found
 
 
-def test_any_body_gets_an_answer_of_the_api(target: FakeTarget, client: HttpClient) -> None:
-    rng, examples = random.Random(44), seeds()
+def answers_of(client: HttpClient, count: int, paths: list[str], model: str) -> set[int]:
+    """The statuses of the answers to random bodies, each of which must be an answer of the API."""
+    rng, examples, statuses = random.Random(44), seeds(), set()
     connection = http.client.HTTPConnection(client.address, timeout=30)
-    statuses = set()
-    for _ in range(sized(100_000, usual=400)):
-        body = mutated(rng, rng.choice(examples))
+    for _ in range(count):
+        body = mutated(rng, rng.choice(examples) | {"model": model})
         data = json.dumps(body).encode()
         if rng.random() < 0.05:
             at = rng.randrange(len(data))
             data = data[:at] + rng.randbytes(rng.randrange(3)) + data[at + rng.randrange(3) :]
-        connection.request("POST", rng.choice(["/v1/messages", "/v1/messages?beta=true"]), data)
+        path = rng.choice(paths)
+        connection.request("POST", path, data)
         response = connection.getresponse()
         answer = response.read()
         statuses.add(response.status)
-        if response.status == 200:
-            assert answer.endswith(b'data: {"type":"message_stop"}\n\n') or json.loads(answer)["type"] == "message"
+        if response.status != 200:
+            assert json.loads(answer).keys() == {"type", "error", "request_id"}, (data, answer)
+        elif answer.startswith(b"event: "):
+            last = json.loads(list(sse_events(answer))[-1][1])
+            assert last["type"] in ("message_stop", "error")
         else:
-            assert response.status == 400, (data, answer)
-            assert json.loads(answer).keys() == {"type", "error", "request_id"}
+            assert "input_tokens" in json.loads(answer).get("usage", json.loads(answer))
     connection.close()
-    assert statuses == {200, 400}
+    return statuses
+
+
+def test_any_body_gets_an_answer_of_the_api(target: FakeTarget, client: HttpClient) -> None:
+    paths = ["/v1/messages", "/v1/messages?beta=true"]
+    assert answers_of(client, sized(100_000, usual=400), paths, "default") == {200, 400}
+
+
+def test_any_body_is_answered_by_an_engine(engine: HttpClient) -> None:
+    paths = ["/v1/messages", "/v1/messages/count_tokens"]
+    assert answers_of(engine, sized(20_000, usual=80), paths, "m") <= {200, 400, 404}
+    assert engine.get("/health").status == 200
 
 
 def test_a_turn_with_a_thought_and_calls_goes_on_with_their_results(engine: HttpClient) -> None:
