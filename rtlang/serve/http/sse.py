@@ -64,7 +64,7 @@ class StreamForm:
         media_type: of the response.
         encode: a part as text; the second argument is the name of its type, if it has one.
         end: written last; may be empty.
-        heartbeat: written when nothing else was for a while; empty for none.
+        heartbeat: written when nothing else was for a while, after the first part; before it, a comment is. Empty for none at all.
         refuse: the response to a request that fails before the first part.
     """
 
@@ -124,6 +124,7 @@ class SseResponse(Response):
         direct, clock = self._direct, asyncio.get_running_loop().time
         written_at = clock()
         group: asyncio.Future[Sequence[bytes]] | None = None
+        beat = _HEARTBEAT if self._form.heartbeat else b""
 
         async def write(data: bytes) -> None:
             nonlocal has_started, written_at
@@ -146,8 +147,8 @@ class SseResponse(Response):
                 if not group.done():
                     if direct is not None and direct.written_at > written_at:
                         written_at = direct.written_at
-                    elif self._form.heartbeat:
-                        await write(self._form.heartbeat)
+                    elif beat:
+                        await write(beat)
                     else:
                         written_at = clock()
                     continue
@@ -164,6 +165,7 @@ class SseResponse(Response):
                 finally:
                     group = None
                 await write(b"".join(encoded))
+                beat = self._form.heartbeat
                 if direct is not None:
                     direct.open(scope)
             await send({"type": "http.response.body", "body": b"", "more_body": False})

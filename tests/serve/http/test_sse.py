@@ -140,3 +140,21 @@ def test_work_is_cancelled_when_the_client_leaves() -> None:
         assert endless.cancelled()
 
     asyncio.run(run())
+
+
+def test_a_protocol_has_its_own_heartbeat_after_the_first_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "HEARTBEAT_S", 0.001)
+    monkeypatch.setattr(sse, "_FIRST_WAIT_S", 0.001)
+    client = Client()
+
+    async def groups() -> AsyncGenerator[Sequence[bytes], None]:
+        while client.body.count(b":") < 2:
+            await asyncio.sleep(0)
+        yield [b"first"]
+        while b"beat" not in client.body:
+            await asyncio.sleep(0)
+
+    asyncio.run(SseResponse(groups(), heartbeat=b"beat")({"type": "http"}, client.receive, client.send))
+    before, _, after = client.body.partition(b"first")
+    assert set(before.split(b"\n\n")[:-1]) == {b": "}
+    assert set(after.split(b"beat")) == {b""}
