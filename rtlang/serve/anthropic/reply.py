@@ -69,6 +69,7 @@ class MessageWriter:
         model: the name of the model in the message.
         token_bytes: the bytes of tokens, for the number of tokens of the thought.
         new_id: makes the id of a use of a tool.
+        num_cleared_tokens: by which edits of the context made the prompt shorter.
     """
 
     def __init__(
@@ -79,9 +80,11 @@ class MessageWriter:
         model: str,
         token_bytes: TokenBytes,
         new_id: Callable[[], str],
+        num_cleared_tokens: int = 0,
     ) -> None:
         self._request, self._asked, self._token_bytes = request, asked, token_bytes
         self._message_id, self._model = message_id, model
+        self._num_cleared_tokens = num_cleared_tokens
         self._reader = ReplyReader(request.plan, new_id)
         self._blocks: list[_Block] = []
         self._is_begun = self._is_open = False
@@ -253,7 +256,14 @@ class MessageWriter:
         return {"stop_reason": reason, "stop_sequence": sequence}
 
     def _report(self) -> dict[str, Any]:
-        return {"context_management": {"applied_edits": []}} if self._asked.edits_context else {}
+        if not self._asked.edits_context:
+            return {}
+        edit = {
+            "type": "clear_thinking_20251015",
+            "cleared_thinking_turns": self._asked.num_cleared,
+            "cleared_input_tokens": self._num_cleared_tokens,
+        }
+        return {"context_management": {"applied_edits": [edit] if self._asked.num_cleared else []}}
 
     def _first_usage(self) -> dict[str, Any]:
         """The usage at the start of a stream; without tokens of the prompt if the engine has not told them."""

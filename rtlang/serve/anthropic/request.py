@@ -12,7 +12,7 @@ from typing import Any
 
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import MAX_MAX_TOKENS
-from rtlang.serve.anthropic.content_blocks import CacheHints, chat_messages
+from rtlang.serve.anthropic.content_blocks import CacheHints, Message, chat_messages
 from rtlang.serve.anthropic.errors import THREAD
 from rtlang.serve.anthropic.tools import chat_choice, chat_tools
 from rtlang.serve.openai.fields import SALTS, FieldTable, check_inner, read_int, read_list
@@ -61,6 +61,8 @@ class MessagesRequest:
         stops: the stop sequences.
         is_prefill: nothing is generated: the request computes the prompt for later ones.
         edits_context: the request has `context_management`, so the reply reports it.
+        unedited: the messages of the chat route without these edits; None if they change nothing.
+        num_cleared: turns of the assistant whose thoughts the edits leave out.
     """
 
     chat: dict[str, Any]
@@ -69,6 +71,8 @@ class MessagesRequest:
     stops: tuple[str, ...] = ()
     is_prefill: bool = False
     edits_context: bool = False
+    unedited: list[Message] | None = None
+    num_cleared: int = 0
 
 
 def read_messages_request(body: Mapping[str, Any], *, counts: bool = False, key: str | None = None) -> MessagesRequest:
@@ -117,9 +121,18 @@ def read_messages_request(body: Mapping[str, Any], *, counts: bool = False, key:
         chat.pop("response_format", None)
         if "tools" in chat:
             chat["tool_choice"] = "none"  # they stand in the prompt, and nothing has to be called
-    if "context_management" in given:
-        _check_edits(given["context_management"])
-    return MessagesRequest(chat, hints.keep_s, shows_thought, stops, is_prefill, "context_management" in given)
+    keep = _read_edits(given["context_management"]) if "context_management" in given else None
+    chat["messages"], num_cleared = (messages, 0) if keep is None else _without_thoughts(messages, keep)
+    return MessagesRequest(
+        chat,
+        hints.keep_s,
+        shows_thought,
+        stops,
+        is_prefill,
+        "context_management" in given,
+        messages if num_cleared else None,
+        num_cleared,
+    )
 
 
 def _stops(given: Mapping[str, Any]) -> tuple[str, ...]:
@@ -168,9 +181,10 @@ def _thinking(given: Mapping[str, Any]) -> tuple[dict[str, Any] | None, bool]:
     return inner, display == "summarized"
 
 
-def _check_edits(value: Any) -> None:
-    """Accept edits that leave the history as it is."""
+def _read_edits(value: Any) -> int | None:
+    """The number of the newest turns that keep their thoughts; None for all."""
     inner = check_inner("context_management", value, ("edits",))
+    found: int | None = None
     for i, edit in enumerate(read_list(inner, "edits", "context_management.") if "edits" in inner else ()):
         where = f"context_management.edits[{i}]"
         given = check_inner(where, edit, ("type", "keep"))
@@ -178,8 +192,34 @@ def _check_edits(value: Any) -> None:
             raise ParameterError(
                 f"{where}.type", given.get("type"), "not supported: send the history that is to be read"
             )
-        if given.get("keep") not in ("all", {"type": "all"}):
-            raise ParameterError(f"{where}.keep", given.get("keep"), "only 'all' is supported")
+        keep = given.get("keep", {"type": "thinking_turns", "value": 1})
+        if keep in ("all", {"type": "all"}):
+            continue
+        turns = keep.get("value") if isinstance(keep, Mapping) and keep.get("type") == "thinking_turns" else None
+        if isinstance(turns, bool) or not isinstance(turns, int) or turns < 1:
+            allowed = 'expected "all", or {"type": "thinking_turns", "value": 1 or more}'
+            raise ParameterError(f"{where}.keep", keep, allowed)
+        found = turns if found is None else min(found, turns)
+    return found
+
+
+def _without_thoughts(messages: list[Message], keep: int) -> tuple[list[Message], int]:
+    """The messages without the thoughts before the newest `keep` turns that have one, and the number of turns that lose theirs.
+
+    A turn of the assistant lasts until the user's next text, over all calls and results in between.
+    """
+    found: list[Message] = []
+    num_turns, is_counted = 0, False
+    for message in reversed(messages):
+        if message["role"] == "user":
+            is_counted = False
+        elif "reasoning_content" in message:
+            num_turns += not is_counted
+            is_counted = True
+            if num_turns > keep:
+                message = {name: value for name, value in message.items() if name != "reasoning_content"}
+        found.append(message)
+    return found[::-1], max(0, num_turns - keep)
 
 
 _NAMES = (

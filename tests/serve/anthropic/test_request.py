@@ -154,7 +154,18 @@ def test_errors_name_the_field_of_this_route() -> None:
         ({"output_config": {"format": {"type": "json_schema"}}}, "output_config.format.schema"),
         ({"output_config": {"format": FORMAT}, "output_format": FORMAT}, "output_format"),
         ({"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}}, "context_management.edits[0].type"),
-        ({"context_management": {"edits": [{"type": "clear_thinking_20251015"}]}}, "context_management.edits[0].keep"),
+        (
+            {"context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": 1}]}},
+            "context_management.edits[0].keep",
+        ),
+        (
+            {
+                "context_management": {
+                    "edits": [{"type": "clear_thinking_20251015", "keep": {"type": "thinking_turns", "value": 0}}]
+                }
+            },
+            "context_management.edits[0].keep",
+        ),
         ({"messages": [*HI["messages"], {"role": "assistant", "content": [use]}]}, "messages[1]"),  # type: ignore[misc]
     ):
         with pytest.raises(ParameterError) as caught:
@@ -177,3 +188,29 @@ def test_errors_of_the_chat_route_are_renamed() -> None:
     ):
         error = renamed_error(ParameterError(chat, 1, "expected 2"))
         assert (error.field, error.message.startswith(here)) == (here, True)
+
+
+def test_an_edit_clears_the_thoughts_of_older_turns() -> None:
+    def thinking(thought: str, *calls: str) -> dict[str, Any]:
+        uses = [{"type": "tool_use", "id": each, "name": "look", "input": {}} for each in calls]
+        return {"role": "assistant", "content": [{"type": "thinking", "thinking": thought, "signature": "s"}, *uses]}
+
+    def user(*results: str) -> dict[str, Any]:
+        blocks = [{"type": "tool_result", "tool_use_id": each, "content": "r"} for each in results]
+        return {"role": "user", "content": blocks or "go on"}
+
+    turns = [user(), thinking("1", "a"), user("a"), thinking("2"), user(), thinking("3"), user()]
+    turns += [thinking("4", "b"), user("b"), thinking("5", "c"), user("c")]
+    for keep, kept, num_cleared in ((None, "45", 2), (1, "45", 2), (2, "345", 1), (3, "12345", 0), ("all", "12345", 0)):
+        edit: dict[str, Any] = {"type": "clear_thinking_20251015"}
+        if keep is not None:
+            edit["keep"] = {"type": "thinking_turns", "value": keep} if isinstance(keep, int) else keep
+        made = asked(messages=turns, context_management={"edits": [edit]})
+        thoughts = [message.get("reasoning_content", "") for message in made.chat["messages"]]
+        assert ("".join(thoughts), made.num_cleared) == (kept, num_cleared)
+        whole = asked(messages=turns).chat["messages"]
+        assert made.unedited == (whole if num_cleared else None)
+        without = [{name: value for name, value in each.items() if name != "reasoning_content"} for each in whole]
+        assert [
+            {k: v for k, v in each.items() if k != "reasoning_content"} for each in made.chat["messages"]
+        ] == without

@@ -60,10 +60,11 @@ class _MessageRoutes:
         principal = principal_of(request)
         reading = partial(_read, service, body, principal, request.headers.get(_SESSION))
         price = reading_price(request)
-        asked, read = await run_for(request, service, price, reading, kind=WorkKind.READ, may_wait=True)
+        asked, read, num_cleared = await run_for(request, service, price, reading, kind=WorkKind.READ, may_wait=True)
         tokens = texts_of_reply(service, read, "thinking", principal)
         model = served_model(service, read.asked.model)
-        writer = MessageWriter(read, asked, _new_id("msg"), model, tokens.bytes_of, lambda: _new_id("toolu"))
+        new_call_id = partial(_new_id, "toolu")
+        writer = MessageWriter(read, asked, _new_id("msg"), model, tokens.bytes_of, new_call_id, num_cleared)
         return await respond(request, service, read.asked, writer, tokens, _error_events, _FORM)
 
     async def count_tokens(self, request: Request) -> Response:
@@ -71,20 +72,24 @@ class _MessageRoutes:
         principal = principal_of(request)
         await text_service(service, request)  # without a tokenizer there is nothing to count
         price = request.state.num_body_bytes * TOKENIZE_S_PER_CHAR
-        counting = partial(_num_tokens, service, body, principal)
+        counting = partial(_counted, service, body, principal)
         return JSONResponse(await run_for(request, service, price, counting, kind=WorkKind.TOKENIZE, may_wait=True))
 
 
 def _read(
     service: StreamService, body: Mapping[str, Any], principal: Principal, session: str | None
-) -> tuple[MessagesRequest, ChatRequest]:
-    """The body, and the chat request that it becomes. Called on a thread, as histories may be long."""
+) -> tuple[MessagesRequest, ChatRequest, int]:
+    """The body, the chat request that it becomes, and by how many tokens its edits make the prompt shorter. Called on a thread."""
     asked = read_messages_request(body, key=(session or "")[:MAX_KEY_LENGTH] or None)
     read = _read_chat(service, asked.chat, principal)
     options = read.asked.session
     if options is not None and asked.keep_s is not None:
         options = replace(options, keep_s=asked.keep_s)
-    return asked, replace(read, asked=replace(read.asked, session=options, reports_prompt=read.asked.is_stream))
+    num_cleared = 0
+    if asked.unedited is not None:
+        num_cleared = max(0, _num_tokens(service, asked.chat | {"messages": asked.unedited}, principal) - _length(read))
+    read = replace(read, asked=replace(read.asked, session=options, reports_prompt=read.asked.is_stream))
+    return asked, read, num_cleared
 
 
 def _read_chat(service: StreamService, chat: dict[str, Any], principal: Principal) -> ChatRequest:
@@ -99,16 +104,25 @@ def _read_chat(service: StreamService, chat: dict[str, Any], principal: Principa
         raise renamed_error(error) from None
 
 
-def _num_tokens(service: StreamService, body: Mapping[str, Any], principal: Principal) -> dict[str, Any]:
-    asked = read_messages_request(body, counts=True)
-    served_model(service, asked.chat.get("model"))
-    read = _read_chat(service, {**asked.chat, "truncate_prompt_tokens": _ANY_LENGTH}, principal)
+def _num_tokens(service: StreamService, chat: dict[str, Any], principal: Principal) -> int:
+    """The length of the prompt of a body of the chat route, of any length."""
+    return _length(_read_chat(service, {**chat, "truncate_prompt_tokens": _ANY_LENGTH}, principal))
+
+
+def _length(read: ChatRequest) -> int:
+    """The tokens of the prompt of a chat request; 0 where they are not known here."""
     prompt = read.asked.graph.nodes[0]
     assert isinstance(prompt, Text)
-    count = sum(len(part.ids) for part in prompt.parts if isinstance(part, TokenIds))
-    found: dict[str, Any] = {"input_tokens": count}
+    return sum(len(part.ids) for part in prompt.parts if isinstance(part, TokenIds))
+
+
+def _counted(service: StreamService, body: Mapping[str, Any], principal: Principal) -> dict[str, Any]:
+    asked = read_messages_request(body, counts=True)
+    served_model(service, asked.chat.get("model"))
+    found: dict[str, Any] = {"input_tokens": _num_tokens(service, asked.chat, principal)}
     if asked.edits_context:
-        found["context_management"] = {"original_input_tokens": count}
+        given = asked.chat | {"messages": asked.unedited or asked.chat["messages"]}
+        found["context_management"] = {"original_input_tokens": _num_tokens(service, given, principal)}
     return found
 
 

@@ -175,6 +175,21 @@ def test_the_count_is_that_of_the_prompt_which_is_computed(engine: HttpClient) -
     assert (answer.status, answer.json["error"]["message"][:18]) == (400, "prompt is too long")
 
 
+def test_edits_of_the_context_tell_what_they_cleared(engine: HttpClient) -> None:
+    thought = {"type": "thinking", "thinking": "a long thought about doors", "signature": "s"}
+    answer = {"role": "assistant", "content": [thought, {"type": "text", "text": "b"}]}
+    body: dict[str, Any] = {"model": "m", "messages": [*MESSAGES, answer, *MESSAGES, answer, *MESSAGES]}
+    edits = {"context_management": {"edits": [{"type": "clear_thinking_20251015"}]}}
+    plain = engine.post("/v1/messages/count_tokens", body).json["input_tokens"]
+    counted = engine.post("/v1/messages/count_tokens", body | edits).json
+    assert counted["context_management"] == {"original_input_tokens": plain}
+    made = engine.post("/v1/messages", body | edits | {"max_tokens": 9}).json
+    (edit,) = made["context_management"]["applied_edits"]
+    assert edit["cleared_thinking_turns"] == 1
+    assert edit["cleared_input_tokens"] == plain - counted["input_tokens"] > 0
+    assert made["usage"]["input_tokens"] + made["usage"]["cache_read_input_tokens"] == counted["input_tokens"]
+
+
 def test_schemas_bind_tools_and_texts(engine: HttpClient) -> None:
     options: dict[str, Any] = {"model": "m", "messages": MESSAGES, "max_tokens": 90}
     any_tool = {"tools": [TOOL], "tool_choice": {"type": "any"}}
