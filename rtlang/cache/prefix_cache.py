@@ -136,7 +136,7 @@ class PrefixCache:
         Args:
             num_pages, page_size: at least 1 each; ValueError otherwise.
             sharing: False keeps all pages private to their requests, so nothing is matched and nothing outlives its request.
-            retention_share: maximum share of the pages under holds, 0 to 1.
+            retention_share: maximum share of the pages under holds of programs, 0 to 1; soft holds have `SOFT_SHARE`.
             eviction: a key of `eviction.ORDERS`.
             namespace_of: the name of a namespace by its number.
             root_digest: the digest before the first page; see `tiers/digest.py`.
@@ -148,7 +148,7 @@ class PrefixCache:
         self._pages = PageAllocator(num_pages)
         self.states = StatePool(num_states) if num_states else None
         self._tree = RadixTree(page_size, ORDERS[eviction], num_pages, self.states)
-        self.retention = Retention(self._tree, int(num_pages * retention_share))
+        self.retention = Retention(self._tree, int(num_pages * retention_share), num_pages)
         self.digests = PageDigests(root_digest, page_size, namespace_of)
         self.evictions = EvictionHistory()
         self._tree.tracks_new_pages = tracks_new_pages
@@ -362,8 +362,12 @@ class PrefixCache:
             node, leaf = self._tree.end_of(scope.pack(token_ids))
             self._tree.demote(node if leaf is None else leaf, -(-start // self.page_size))
 
+    def end_of(self, token_ids: Sequence[int], scope: CacheScope = PUBLIC) -> Hold:
+        """The end of the stored part of a sequence, for `demote_end`; keeps nothing."""
+        return self.retention.end_of(scope.pack(token_ids))
+
     def demote_end(self, hold: Hold, start: int) -> None:
-        """`demote` for the sequence of a hold that was released or revoked, if it is still there."""
+        """`demote` for the sequence of a hold that is not granted (any more), if it is still there."""
         node = hold.node if hold.leaf is None or not hold.leaf.is_attached else hold.leaf
         if node.is_attached:
             self._tree.demote(node, -(-start // self.page_size))

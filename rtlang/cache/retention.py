@@ -4,6 +4,9 @@ A hold keeps the pages of a sequence from eviction while no request uses them. I
 available, and whoever needs them revokes holds, those of the programs with the largest rank first. So a hold never blocks a request for
 good. The rank of a program is the time of its arrival, changed by its priority if the policy is `program`.
 
+A *soft* hold has a rank from `SOFT_RANK` on. It is revoked before every hold of a program and no request ever waits for its pages, so soft
+holds have a share of their own, `SOFT_SHARE`.
+
 A hold also keeps the deepest checkpoint on its path, which is evicted only if all others are held or locked.
 
 Invariant: the hold_count of a node is the number of granted holds whose path contains it.
@@ -15,10 +18,16 @@ from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import nextafter
 
 from rtlang.cache.node import RadixNode
 from rtlang.cache.radix import RadixTree
 from rtlang.cache.states import Checkpoint
+
+SOFT_RANK = 1e12
+"""Ranks of soft holds begin here; those of programs are times."""
+SOFT_SHARE = 0.9
+"""Maximum share of the pool under holds of both kinds."""
 
 
 @dataclass(slots=True, eq=False)
@@ -54,14 +63,16 @@ class Retention:
     """Grants, releases and revokes the holds on one tree. Owned by its `PrefixCache`.
 
     Args:
-        max_pages: maximum number of pages under holds.
+        max_pages: maximum number of pages under holds of programs; 0 grants no soft ones either.
+        num_pages: of the pool.
 
     Attributes:
         num_granted, num_refused, num_revoked: counters of holds.
     """
 
-    def __init__(self, tree: RadixTree, max_pages: int) -> None:
+    def __init__(self, tree: RadixTree, max_pages: int, num_pages: int = 0) -> None:
         self.max_pages = max_pages
+        self._max_soft = max(max_pages, int(num_pages * SOFT_SHARE)) if max_pages else 0
         self.num_granted = self.num_refused = self.num_revoked = 0
         self._tree = tree
         self._holds: list[Hold] = []  # by order
@@ -92,6 +103,11 @@ class Retention:
         self.num_granted += 1
         self._keep(hold, self._tree.states.deepest_of(path))
         return hold
+
+    def end_of(self, data: bytes) -> Hold:
+        """The end of the stored part of a sequence, as a hold that is not granted."""
+        node, leaf = self._tree.end_of(data)
+        return Hold((0.0, 0), node, leaf, 0, is_granted=False)
 
     def note_state(self, checkpoint: Checkpoint) -> None:
         """There is a new checkpoint: holds keep it if it is the deepest on their paths."""
@@ -149,7 +165,8 @@ class Retention:
         counts = Counter(node for hold in self._holds for node in hold.path)
         for node in (*self._tree.nodes(), *counts):
             assert node.hold_count == counts[node], f"{node.hold_count} holds are counted, there are {counts[node]}"
-        assert self._tree.num_held_pages <= self.max_pages
+        assert sum(len(node.page_ids) for node in self.nodes(_FIRM)) <= self.max_pages
+        assert self._tree.num_held_pages <= max(self.max_pages, self._max_soft)
         assert all(hold.is_granted for hold in self._holds)
         assert sorted(self._holds, key=_order) == self._holds
         holders = Counter(hold.state for hold in self._holds if hold.state is not None)
@@ -158,12 +175,16 @@ class Retention:
 
     def _make_room(self, path: list[RadixNode], rank: float) -> bool:
         """Revoke holds of programs with a larger rank until `path` fits into the share; False, and nothing is revoked, if it cannot."""
-        if self._num_pages_with(path) <= self.max_pages:
+        limit = self._max_soft if rank >= SOFT_RANK else self.max_pages
+        if self._num_pages_with(path) <= limit:
             return True
         earlier = self.nodes(rank) | set(path)
-        if sum(len(node.page_ids) for node in earlier) > self.max_pages:
+        if sum(len(node.page_ids) for node in earlier) > limit:
             return False
-        while self._num_pages_with(path) > self.max_pages:
+        if rank < SOFT_RANK:  # soft holds have a limit of their own
+            firm = self.nodes(_FIRM) | set(path)
+            limit = self._max_soft if sum(len(node.page_ids) for node in firm) <= self.max_pages else limit
+        while self._num_pages_with(path) > limit:
             self.revoke_last()
         return True
 
@@ -188,6 +209,9 @@ class Retention:
                     break
                 found.add(node)
         return found
+
+
+_FIRM = nextafter(SOFT_RANK, 0.0)
 
 
 def _order(hold: Hold) -> tuple[float, int]:

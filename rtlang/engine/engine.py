@@ -64,7 +64,7 @@ logger = logging.getLogger(__name__)
 MAX_REBUILDS = 5
 """Times that the runner is rebuilt; then the process should be restarted."""
 RETRY_AFTER_S = 1.0
-ROOM_RETRY_S = 0.25
+ROOM_RETRY_S = 0.1
 """Time after which sessions that wait for room are looked at again, if nothing else happens."""
 _OBSERVE_EVERY = 4  # steps; to take in the time of one costs 13 us
 

@@ -51,6 +51,9 @@ LOOK_UP = 1000
 ASK_SESSION = 200
 """Work of asking whether the session of a request has its turn."""
 
+IDLE_COSTS = 3.0
+"""A session that waits for room starts when nothing was computed for so many times of its prompt: it takes the room of another."""
+
 MAX_BLOCKED = 8
 """Maximum number of requests in one step that find no pages; no other waiting request starts in this step then."""
 
@@ -93,6 +96,7 @@ class Scheduler:
         self.cache, self.planner = cache, planner
         self.most_pages_in_use = 0
         self.waits_for_room = False
+        self._idle_since: float | None = None  # when there was nothing to compute but for sessions that wait for room
         self._policy_name, self._key = policy_name, policy.KEYS[policy_name]
         self._reorders = policy_name == "longest_prefix"
         self._max_rows = max_rows
@@ -214,6 +218,8 @@ class Scheduler:
             with self._waiting.restricted_to(only):
                 self._fill_step(plan, running, now, max_step_tokens)
         self.waits_for_room = bool(plan.refused)
+        is_idle = self.waits_for_room and not (plan.scheduled or self.running)
+        self._idle_since = (now if self._idle_since is None else self._idle_since) if is_idle else None
         if not plan.scheduled:
             return None
         self._step_id += 1
@@ -461,6 +467,10 @@ class Scheduler:
         owner = turn.session.owner
         if self._sessions.may_start(turn, now - request.arrival_time, now, is_behind=owner in plan.refused):
             return True
+        if self._idle_since is not None and not (self.running or plan.scheduled):
+            cost_s = len(request.token_ids) * self.planner.token_s
+            if now - self._idle_since >= IDLE_COSTS * cost_s:
+                return True
         plan.refused.add(owner)
         return False
 

@@ -116,7 +116,7 @@ class EngineSessions:
         stays_until = None
         if reply is ReplyKind.CALLS or session.keep_s is not None:
             overdue_s = self.table.returns(session.owner, reply).overdue_s(OVERDUE_SHARE)
-            stays_until = now + max(overdue_s, session.keep_s or 0.0)
+            stays_until = now + max(2 * overdue_s, session.keep_s or 0.0)
         if options is not None:
             self.pages.keep(session, token_ids, scope, is_certain=stays_until is not None)
         if turn.is_started:

@@ -52,7 +52,8 @@ class Family:
         members: its sessions with the tokens that each shares with no other.
         num_tokens: of all members.
         starts: by member, the tokens at its beginning that other sessions have too.
-        num_started: requests that have started and not ended.
+        started: by member, the number of its requests that have started and not ended.
+        latest_s: the latest time up to which a member is expected to be continued.
         expires_s: when it leaves if nothing of it starts before.
     """
 
@@ -62,8 +63,14 @@ class Family:
     members: dict[Session, int] = field(default_factory=dict)
     starts: dict[Session, int] = field(default_factory=dict)
     num_tokens: int = 0
-    num_started: int = 0
+    started: Counter[Session] = field(default_factory=Counter)
+    latest_s: float = 0.0
     expires_s: float = float("inf")
+
+    @property
+    def num_started(self) -> int:
+        """Requests of all members that have started and not ended."""
+        return self.started.total()
 
 
 class Residency:
@@ -85,9 +92,9 @@ class Residency:
         self._room, self._admission = int(num_tokens * ROOM_SHARE), int(num_tokens * ADMISSION_SHARE)
         self._on_leave = on_leave
         self._families: dict[int, Family] = {}  # by root session
-        self._answered: OrderedDict[int, float] = (
+        self._answered: OrderedDict[int, tuple[float, Family]] = (
             OrderedDict()
-        )  # root sessions that left, and until when they count as resident
+        )  # by root session: until when it counts as resident
         self._by_owner: Counter[str] = Counter()  # tokens
         self._expiring: list[tuple[float, int, Family]] = []
         self._serial = count()
@@ -121,7 +128,7 @@ class Residency:
         family = self._families.get(session.root_id)
         if family is None:
             family = self._families[session.root_id] = Family(session.root_id, session.owner, session.first_seen_s)
-        family.num_started += 1
+        family.started[session] += 1
         family.expires_s = float("inf")
         if session not in family.members:
             self._take_over(family, session)
@@ -134,19 +141,23 @@ class Residency:
             stays_until: the time up to which the session stays if it is not continued; None if it has got a final answer.
         """
         family = self._families.get(session.root_id)
-        if family is None:
+        if family is None or not family.started[session]:
             return
-        family.num_started -= 1
+        family.started[session] -= 1
         self._set_own(family, session, session.num_tokens - family.starts[session])
-        if family.num_started:
-            return
-        if stays_until is None:
-            self._answered[session.root_id] = now + GRACE_S
+        if stays_until is not None:
+            family.latest_s = max(family.latest_s, stays_until)
+        elif any(each is not session and each.is_expected for each in family.members):
+            if not family.started[session]:  # a sub-agent
+                self._remove_member(family, session)
+        elif not family.num_started:
+            self._remove(family)
+            self._answered[session.root_id] = now + GRACE_S, family
             self._answered.move_to_end(session.root_id)
-            self._leave(family, Leaving.ANSWERED)
-        else:
-            family.expires_s = stays_until
-            heapq.heappush(self._expiring, (stays_until, next(self._serial), family))
+            return
+        if not family.num_started:
+            family.expires_s = max(family.latest_s, now + RENEWED_S)
+            heapq.heappush(self._expiring, (family.expires_s, next(self._serial), family))
         while self.num_tokens > self._room and len(self._families) > 1 and (youngest := self._youngest()) is not None:
             self.num_suspended += 1
             self._leave(youngest, Leaving.SUSPENDED)
@@ -159,8 +170,7 @@ class Residency:
         """A session is forgotten."""
         family = self._families.get(session.root_id)
         if family is not None and session in family.members:
-            self._set_own(family, session, 0)
-            del family.members[session], family.starts[session]
+            self._remove_member(family, session)
             if not family.members:
                 self._leave(family, Leaving.OVERDUE)
 
@@ -178,9 +188,12 @@ class Residency:
         return max(idle, key=lambda each: (self._by_owner[each.owner], each.arrival_s), default=None)
 
     def _leave(self, family: Family, leaving: Leaving) -> None:
+        self._remove(family)
+        self._on_leave(family, leaving)
+
+    def _remove(self, family: Family) -> None:
         del self._families[family.root_id]
         self._count(family.owner, -family.num_tokens)
-        self._on_leave(family, leaving)
 
     def _take_over(self, family: Family, session: Session) -> None:
         """A session becomes a member. A fork shares the tokens of its parent, if that is one.
@@ -192,6 +205,10 @@ class Residency:
         family.starts[session] = session.num_root_tokens if parent is None else session.num_shared_tokens
         if parent is not None and not parent.num_running and parent.reply is ReplyKind.FINAL:
             self._set_own(family, parent, session.num_shared_tokens - family.starts[parent])
+
+    def _remove_member(self, family: Family, session: Session) -> None:
+        self._set_own(family, session, 0)
+        del family.members[session], family.starts[session], family.started[session]
 
     def _set_own(self, family: Family, session: Session, num_tokens: int) -> None:
         num_more = max(0, num_tokens) - family.members[session]
@@ -206,8 +223,10 @@ class Residency:
             del self._by_owner[owner]
 
     def _expire(self, now: float) -> None:
-        while self._answered and next(iter(self._answered.values())) <= now:
-            self._answered.popitem(last=False)
+        while self._answered and next(iter(self._answered.values()))[0] <= now:
+            root_id, (_, family) = self._answered.popitem(last=False)
+            if root_id not in self._families:
+                self._on_leave(family, Leaving.ANSWERED)
         while self._expiring and self._expiring[0][0] <= now:
             _, _, family = heapq.heappop(self._expiring)
             is_present = self._families.get(family.root_id) is family

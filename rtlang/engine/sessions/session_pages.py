@@ -1,7 +1,7 @@
 """The pages of sessions in the prefix cache: soft holds on sequences that clients are expected to continue.
 
 A hold of a session is weaker than those of programs, and never keeps a request waiting: whoever needs pages takes them, first those of
-sessions that have a final answer, then of the youngest sessions. Holds of sessions and programs share `retention_share`.
+sessions that have a final answer, then of the youngest sessions.
 """
 
 from __future__ import annotations
@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rtlang.cache.prefix_cache import PrefixCache
-from rtlang.cache.retention import Hold
+from rtlang.cache.retention import SOFT_RANK, Hold
 from rtlang.cache.scope import CacheScope
 from rtlang.engine.sessions.session_table import Session
 
 MAX_HOLDS = 1024
 """Holds of sessions: each new checkpoint of a model with states looks at all holds."""
-SESSION_RANK = 1e12
-"""Ranks of sessions begin here: behind all programs."""
-FINAL_RANK = 2e12
-"""The same of those with a final answer."""
+FINAL_RANK = 2 * SOFT_RANK
+"""Ranks of sessions with a final answer begin here."""
 
 
 class SessionPages:
@@ -28,7 +26,7 @@ class SessionPages:
         self._cache = cache
         self._holds: dict[
             Session, tuple[Hold, int]
-        ] = {}  # with the first token that no other session has; the last one at the end
+        ] = {}  # with the tokens that other sessions have too; the last one at the end
 
     def is_held(self, session: Session) -> bool:
         """Whether its pages are kept."""
@@ -41,10 +39,10 @@ class SessionPages:
         Args:
             is_certain: whether the client is to continue it.
         """
-        rank = (SESSION_RANK if is_certain else FINAL_RANK) + session.first_seen_s
+        rank = (SOFT_RANK if is_certain else FINAL_RANK) + session.first_seen_s
         hold = self._cache.hold(token_ids, rank, scope)
-        if hold is None:
-            return
+        if hold is None:  # others have the share: it can only be given up later
+            hold = self._cache.end_of(token_ids, scope)
         self.let_go(session)
         self._holds[session] = hold, session.num_shared_tokens
         if len(self._holds) > MAX_HOLDS:

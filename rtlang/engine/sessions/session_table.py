@@ -92,6 +92,11 @@ class Session:
     service_s: float = 0.0
     points: deque[bytes] = field(default_factory=deque)
 
+    @property
+    def is_expected(self) -> bool:
+        """Whether it runs, or its client is to send results of tool calls."""
+        return self.num_running > 0 or self.reply is ReplyKind.CALLS
+
 
 @dataclass(slots=True, eq=False)
 class Turn:

@@ -10,14 +10,16 @@ import pytest
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.runs.principal import Principal
 from rtlang.contract.runs.session_options import SessionOptions
+from rtlang.engine.engine import Engine
 from rtlang.engine.requests.request import Request
 from rtlang.engine.sessions.engine_sessions import EVICTED, message_border
 from rtlang.engine.sessions.return_times import ReplyKind
 from rtlang.engine.sessions.session_table import Session, TurnKind
+from tests.support.engine.agent_simulation import AgentRunner, AgentSimulation, Sizes, make_tasks, percentile, pool_pages
 from tests.support.engine.engine_driver import ExpectingDriver
 from tests.support.engine.fake_runner import FakeRunner
 from tests.support.engine.state_driver import StateDriver
-from tests.support.long_tests import sized
+from tests.support.long_tests import is_long, sized
 
 
 class Driver(ExpectingDriver):
@@ -147,3 +149,31 @@ def test_random_traces_give_the_same_texts_and_the_sessions_of_string_prefixes(s
     assert driver.engine.sessions is not None
     driver.engine.sessions.table.check()
     assert all(not each.num_running for each in driver.engine.sessions.table)
+
+
+def test_agents_in_a_pool_that_is_too_small_find_what_they_come_back_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In simulated time, with the accounting checked. The full trace: `python -m tests.support.engine.agent_simulation`."""
+    if not is_long():  # prompts of a third of the length on a machine that is slower by as much
+        monkeypatch.setattr(AgentRunner, "token_s", 1e-3)
+    sizes = Sizes(sized(30, usual=8), sized(43, usual=14), num_output=8, scale=1 / 40 if is_long() else 1 / 120)
+    tasks = make_tasks(sizes, 0)
+    num_sessions = sized(20, usual=6)
+    pages = pool_pages(tasks, num_sessions, sizes, 3)
+    number = 0
+
+    def check(engine: Engine) -> None:
+        nonlocal number
+        number += 1
+        if number % 200 == 0:
+            engine.scheduler.check()
+            assert engine.sessions is not None
+            engine.sessions.table.check()
+            engine.sessions.residency.check()
+
+    inferred = AgentSimulation(tasks, num_sessions, pages, sizes, see=check).run()
+    plain = AgentSimulation(tasks, num_sessions, pages, sizes, infer_sessions=False, eviction="recent").run()
+    assert len(inferred.later_s) == len(plain.later_s)
+    assert inferred.cached_share > plain.cached_share + 0.2
+    assert inferred.cached_share > 0.9
+    assert percentile(inferred.later_s, 0.9) <= 0.6 * percentile(plain.later_s, 0.9)
+    assert inferred.end_s < plain.end_s

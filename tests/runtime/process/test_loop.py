@@ -23,6 +23,13 @@ class FakeEngine:
         self.num_steps, self.broken_at = num_steps, broken_at
         self.heard: list[int] = []
         self.work = CurrentWork()
+        self.retry_at: float | None = None
+        self.retried: list[float] = []
+
+    def retry(self, now: float) -> None:
+        if self.retry_at is not None and now >= self.retry_at:
+            self.retried.append(now)
+            self.retry_at = None
 
     @property
     def has_work(self) -> bool:

@@ -276,10 +276,12 @@ def main() -> None:
             started = perf_counter()
             pages = pool_pages(tasks, options.sessions, sizes, factor)
             found = AgentSimulation(tasks, options.sessions, pages, sizes, **SIDES[side]).run()
+            first, later = (
+                [percentile(each, share) for share in (0.5, 0.99)] for each in (found.first_s, found.later_s)
+            )
             print(
-                f"{factor:4g} {side:9} {found.cached_share:7.2%} "
-                f"{percentile(found.first_s, 0.5):12.2f} {percentile(found.first_s, 0.99):6.2f} "
-                f"{percentile(found.later_s, 0.5):12.2f} {percentile(found.later_s, 0.99):6.2f} {found.p99_s:10.2f} "
+                f"{factor:4g} {side:9} {found.cached_share:7.2%} {first[0]:12.2f} {first[1]:6.2f} "
+                f"{later[0]:12.2f} {later[1]:6.2f} {found.p99_s:10.2f} "
                 f"{found.num_computed:9,} {found.end_s:9.1f} {perf_counter() - started:8.1f}",
                 flush=True,
             )

@@ -62,7 +62,10 @@ class EngineDriver:
     def run(self, limit: int = 5000) -> None:
         for _ in range(limit):
             if not self.engine.has_work:
-                return
+                if self.engine.retry_at is None:
+                    return
+                self.now = max(self.now, self.engine.retry_at)
+                self.engine.retry(self.now)
             self.step()
         raise AssertionError("the engine does not come to an end")
 

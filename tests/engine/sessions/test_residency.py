@@ -1,0 +1,113 @@
+"""Residency: the sums are right under random traces, nobody waits for good, and principals have their parts of the room."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from rtlang.engine.sessions.residency import ADMISSION_SHARE, GRACE_S, MAX_WAIT_S, Leaving, Residency
+from rtlang.engine.sessions.return_times import ReplyKind
+from rtlang.engine.sessions.session_table import Session
+from tests.support.long_tests import sized
+
+POOL = 1000
+
+
+def session(number: int, owner: str = "a", arrival: float = 0.0, num_tokens: int = 100) -> Session:
+    made = Session(number, owner, "", number, None, arrival, arrival, num_turns=1)
+    made.num_prompt_tokens = made.num_tokens = num_tokens
+    return made
+
+
+def run(
+    residency: Residency, each: Session, until: float | None, now: float, reply: ReplyKind = ReplyKind.CALLS
+) -> None:
+    residency.start(each)
+    each.reply = reply
+    residency.end(each, until, now)
+
+
+def test_a_session_waits_while_the_others_fill_the_room_but_not_for_good() -> None:
+    residency = Residency(POOL)
+    first, second = session(1, num_tokens=600), session(2, num_tokens=200)
+    assert residency.may_start(first, 600, 0.0, 0.0, is_behind=True)
+    run(residency, first, 50.0, 0.0)
+    assert not residency.may_start(second, 200, 0.0, 1.0, is_behind=False)
+    assert residency.may_start(second, int(POOL * ADMISSION_SHARE) - 600, 0.0, 1.0, is_behind=False)
+    assert not residency.may_start(second, 1, 0.0, 1.0, is_behind=True)
+    assert residency.may_start(second, 200, MAX_WAIT_S, 1.0, is_behind=True)
+    assert residency.may_start(first, 900, 0.0, 1.0, is_behind=True)
+    assert residency.may_start(second, 200, 0.0, 50.0, is_behind=True), "the first one is overdue"
+
+
+def test_the_youngest_that_waits_for_its_client_leaves_when_the_residents_outgrow_the_room() -> None:
+    left: list[tuple[int, Leaving]] = []
+    residency = Residency(POOL, lambda family, leaving: left.append((family.root_id, leaving)))
+    sessions = [session(number, arrival=float(number), num_tokens=200) for number in range(1, 4)]
+    for each in sessions:
+        run(residency, each, 100.0, 5.0)
+    sessions[2].num_prompt_tokens = 400
+    residency.start(sessions[2])
+    sessions[0].num_prompt_tokens = sessions[0].num_tokens = 500
+    run(residency, sessions[0], 100.0, 6.0)
+    assert left == [(2, Leaving.SUSPENDED)], "the third is younger, but runs"
+    residency.check()
+
+
+def test_an_answer_leaves_and_may_go_on_for_a_while() -> None:
+    left: list[Leaving] = []
+    residency = Residency(POOL, lambda family, leaving: left.append(leaving))
+    agent = session(1, num_tokens=600)
+    run(residency, session(9, num_tokens=500), 100.0, 0.0)
+    run(residency, agent, None, 1.0, ReplyKind.FINAL)
+    assert residency.num_tokens == 500
+    assert residency.may_start(agent, 600, 0.0, 1.0 + GRACE_S / 2, is_behind=True)
+    assert left == []
+    assert not residency.may_start(agent, 600, 0.0, 1.0 + GRACE_S, is_behind=False)
+    assert left == [Leaving.ANSWERED]
+
+
+def test_a_principal_without_residents_never_waits_and_two_have_equal_parts() -> None:
+    residency = Residency(POOL)
+    run(residency, session(1, "a", num_tokens=800), 100.0, 0.0)
+    other = session(2, "b", num_tokens=300)
+    assert residency.may_start(other, 300, 0.0, 0.0, is_behind=False)
+    run(residency, other, 100.0, 0.0)
+    assert [each.owner for each in residency] == ["b"], "the owner with the most tokens gives them up"
+
+
+@pytest.mark.parametrize("seed", range(sized(40, usual=4)))
+def test_sums_are_right_under_random_traces(seed: int) -> None:
+    generator, now, residency = random.Random(seed), 0.0, Residency(POOL)
+    sessions: list[Session] = []
+    running: list[Session] = []
+    for number in range(1, 200):
+        now += generator.expovariate(2)
+        kind = generator.random()
+        if kind < 0.3 or not sessions:
+            made = session(number, generator.choice("ab"), now, generator.randrange(300))
+            if sessions and generator.random() < 0.4:
+                parent = generator.choice(sessions)
+                made.root_id, made.parent_id, made.owner = parent.root_id, parent.session_id, parent.owner
+                made.num_shared_tokens = generator.randrange(made.num_tokens + 1)
+            sessions.append(made)
+        elif kind < 0.6:
+            each = generator.choice(sessions)
+            each.num_prompt_tokens += generator.randrange(50)
+            each.num_tokens = max(each.num_tokens, each.num_prompt_tokens)
+            residency.may_start(each, each.num_prompt_tokens, generator.random() * 200, now, is_behind=False)
+            each.num_running += 1
+            residency.start(each)
+            running.append(each)
+        elif running:
+            each = running.pop(generator.randrange(len(running)))
+            each.num_running -= 1
+            each.num_tokens += generator.randrange(20)
+            each.reply = generator.choice(tuple(ReplyKind))
+            residency.end(each, now + 3 if each.reply is ReplyKind.CALLS else None, now)
+        if generator.random() < 0.05:
+            each = generator.choice(sessions)
+            if not each.num_running:
+                residency.drop(each)
+        residency.check()
