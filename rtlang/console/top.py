@@ -206,6 +206,8 @@ def view(
         parts += [principals, ""]
     if num_rows and snapshot.requests:
         parts.append(_requests(snapshot, num_rows))
+    if num_rows and snapshot.sessions:
+        parts += ["", _sessions(snapshot, num_rows)]
     if notice:
         parts.append(Text(terminal_text(notice), style="red"))
     return Group(*parts)
@@ -252,6 +254,12 @@ def _summary(snapshot: EngineSnapshot, rates: Rates | None) -> Table:
             "states",
             f"{snapshot.num_used_states:,} in use, {snapshot.num_kept_states:,} kept of {snapshot.num_states:,}, "
             f"{snapshot.num_evicted_states:,} evicted, {snapshot.num_replayed_tokens:,} tokens replayed",
+        )
+    if snapshot.num_returning_tokens:
+        table.add_row(
+            "sessions",
+            f"{snapshot.returning_hit_rate:.1%} of {snapshot.num_returning_tokens:,} returning tokens cached, "
+            f"{snapshot.num_suspended_sessions:,} times suspended",
         )
     if snapshot.process_bytes:
         table.add_row("memory", f"{snapshot.process_bytes / (1 << 20):,.0f} MiB in the process of the engine")
@@ -320,9 +328,46 @@ def _requests(snapshot: EngineSnapshot, num_rows: int) -> Table:
     return table
 
 
+def _sessions(snapshot: EngineSnapshot, num_rows: int) -> Table:
+    table = _table(
+        "session",
+        "state",
+        "principal",
+        "of",
+        "turns",
+        "forks",
+        "tokens",
+        "cached",
+        "last miss",
+        "seen s",
+        "kept",
+        "key",
+    )
+    for each in snapshot.sessions[:num_rows]:
+        share = each.num_cached_tokens / each.num_returning_tokens if each.num_returning_tokens else None
+        table.add_row(
+            str(each.session_id),
+            each.state,
+            terminal_text(each.principal),
+            "" if each.parent_id is None else str(each.parent_id),
+            f"{each.num_turns:,}",
+            f"{each.num_forks:,}",
+            f"{each.num_tokens:,}",
+            "" if share is None else f"{share:.0%}",
+            terminal_text(each.last_miss),
+            f"{max(0.0, snapshot.taken_s - each.last_seen_s):.1f}",
+            "yes" if each.is_held else "",
+            terminal_text(each.key_digest),
+        )
+    hidden = len(snapshot.sessions) - num_rows
+    if hidden > 0:
+        table.caption = f"{hidden:,} more"
+    return table
+
+
 def _table(*columns: str) -> Table:
     table = Table(box=None, padding=(0, 1), header_style="bold", caption_justify="left")
     for name in columns:
-        is_text = name in ("state", "principal", "", "id", "most work", "most waits")
+        is_text = name in ("state", "principal", "", "id", "most work", "most waits", "last miss", "kept", "key")
         table.add_column(name, justify="left" if is_text else "right")
     return table

@@ -19,15 +19,19 @@ from rtlang.cache.outline import ROOT_ID, OutlineNode
 from rtlang.contract.service.snapshot import (
     MAX_PREFIXES,
     MAX_REQUESTS,
+    MAX_SESSIONS,
     MAX_STEPS,
     EngineSnapshot,
     Prefix,
     StepRow,
     WatchedRequest,
+    WatchedSession,
     WatchedStep,
 )
 from rtlang.engine.engine import Engine
 from rtlang.engine.requests.request import Request, RequestStatus
+from rtlang.engine.sessions.engine_sessions import EngineSessions
+from rtlang.engine.sessions.session_table import Session
 
 WATCH_S = 10.0
 """Steps are recorded for so long after a snapshot."""
@@ -46,6 +50,7 @@ class RawSnapshot:
     outline: list[OutlineNode]
     namespaces: dict[int, str]  # by number
     requests: list[tuple[Any, ...]]  # the fields of WatchedRequest
+    sessions: list[tuple[Any, ...]]  # those of WatchedSession
     steps: list[tuple[int, float, float, list[_Row]]]
 
 
@@ -120,12 +125,20 @@ class SnapshotTaker:
                 "num_evicted_states": states.stats.num_evicted,
                 "num_replayed_tokens": states.stats.num_replayed_tokens,
             }
+        sessions: list[tuple[Any, ...]] = []
+        if engine.sessions is not None:
+            counts |= {
+                "num_returning_tokens": engine.sessions.num_returning_tokens,
+                "num_cached_returning_tokens": engine.sessions.num_cached_tokens,
+                "num_suspended_sessions": engine.sessions.residency.num_suspended,
+            }
+            sessions = [_session(each, engine.sessions) for each in engine.sessions.recent(MAX_SESSIONS)]
         ends = [request.pages.node for request in running if request.pages.node is not None]
         requests = [_request(each, now) for each in islice(chain(running, islice(others, MAX_REQUESTS)), MAX_REQUESTS)]
         steps = [step for step in self._steps if step[0] > after_step]
         prefixes = cache.outline(ends, MAX_PREFIXES)
         names = {each.namespace: engine.namespaces.name(each.namespace) for each in prefixes}
-        return RawSnapshot(counts, prefixes, names, requests, steps)
+        return RawSnapshot(counts, prefixes, names, requests, sessions, steps)
 
     def finish(self, raw: RawSnapshot) -> EngineSnapshot:
         """Make the snapshot of copied numbers."""
@@ -134,6 +147,7 @@ class SnapshotTaker:
             process_bytes=_process_bytes(),
             prefixes=tuple(self._prefix(each, raw.namespaces[each.namespace]) for each in raw.outline),
             requests=tuple(WatchedRequest(*each) for each in raw.requests),
+            sessions=tuple(WatchedSession(*each) for each in raw.sessions),
             steps=tuple(
                 WatchedStep(number, started, duration, tuple(map(StepRow._make, rows)))
                 for number, started, duration, rows in raw.steps
@@ -180,6 +194,24 @@ def _request(request: Request, now: float) -> tuple[Any, ...]:
         now - request.arrival_time,
         "" if (context := request.program.account.context) is None else context.request_id,
         request.stats.num_replayed_tokens,
+    )
+
+
+def _session(session: Session, sessions: EngineSessions) -> tuple[Any, ...]:
+    return (
+        session.session_id,
+        session.parent_id,
+        session.owner,
+        sessions.state_of(session),
+        session.num_turns,
+        session.num_forks,
+        session.num_tokens,
+        session.num_returning_tokens,
+        session.num_cached_tokens,
+        session.last_miss or "",
+        session.last_seen_s,
+        sessions.pages.is_held(session),
+        session.key_digest or "",
     )
 
 

@@ -15,7 +15,7 @@ from rtlang.__main__ import app
 from rtlang.console import top
 from rtlang.console.top import Rates, rates_between, view
 from rtlang.contract.service.principal_loads import busiest, loads_between, read_loads
-from rtlang.contract.service.snapshot import EngineSnapshot, WatchedRequest, read_snapshot
+from rtlang.contract.service.snapshot import EngineSnapshot, WatchedRequest, WatchedSession, read_snapshot
 from tests.support.programs.scripted_target import ScriptedTarget
 from tests.support.programs.snapshots import WatchedTarget, some_snapshot
 from tests.support.servers.serving import Serving, serving
@@ -82,6 +82,19 @@ rtlang_engine_principal_wait_seconds_total{cause="row",principal="b"} 4.0
 rtlang_principal_open_requests{principal="b"} 3.0
 rtlang_other_total 9
 """
+
+
+def test_sessions_have_a_line_each_up_to_a_limit() -> None:
+    first = WatchedSession(3, None, "team", "calling", 4, 1, 900, 600, 450, "evicted", 10.0, True, "0badcafe")
+    fork = replace(first, session_id=4, parent_id=3, num_returning_tokens=0, last_miss="", is_held=False, key_digest="")
+    snapshot = replace(
+        some_snapshot(), sessions=(first, fork), num_returning_tokens=800, num_cached_returning_tokens=792
+    )
+    lines = shown(replace(snapshot, num_suspended_sessions=2))
+    assert "sessions 99.0% of 800 returning tokens cached, 2 times suspended" in lines
+    assert "3 calling team 4 1 900 75% evicted 2.5 yes 0badcafe" in lines
+    assert "4 calling team 3 4 1 900 2.5" in lines
+    assert not any(line.startswith("4 calling") for line in shown(snapshot, num_rows=1))
 
 
 def test_principals_have_a_line_each_the_busiest_first() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.runs.principal import Principal
+from rtlang.contract.runs.session_options import SessionOptions
 from rtlang.contract.service.snapshot import MAX_PREFIXES, MAX_REQUESTS, MAX_STEPS, EngineSnapshot, seen_by
 from rtlang.engine.snapshots import WATCH_S, SnapshotTaker
 from tests.support.engine.engine_driver import EngineDriver
@@ -53,6 +54,27 @@ def test_what_running_requests_share_is_seen() -> None:
     assert snapshot.num_hit_tokens == 64
     engine.run()
     assert {each.num_users for each in engine.shot().prefixes} == {0}
+
+
+def test_sessions_are_shown_with_what_they_do() -> None:
+    engine = Watched()
+    chat = SessionOptions(call_marks=("a", "b", "c", "d", "e"), key="mine")
+    first = engine.add([*SHARED, 40], 20, session=chat)
+    engine.run()
+    engine.add([*first.token_ids, 41], 20, session=chat)
+    other = engine.add([*first.token_ids, 41], 20, session=chat, principal=Principal("other", namespace="n"))
+    states = {each.principal: each.state for each in engine.shot().sessions}
+    assert states["other"] == "waiting"
+    engine.step()
+    (session,) = [each for each in engine.shot().sessions if each.principal == "other"]
+    assert (session.state, session.num_turns, session.parent_id) == ("running", 1, None)
+    engine.run()
+    assert other in engine.last
+    snapshot = engine.shot()
+    assert {each.state for each in snapshot.sessions} <= {"calling", "answered"}
+    assert {each.key_digest for each in seen_by(snapshot, Principal("other", namespace="n")).sessions} == {
+        snapshot.sessions[0].key_digest
+    }
 
 
 def test_each_step_is_in_one_snapshot_with_its_rows() -> None:

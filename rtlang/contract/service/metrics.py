@@ -122,6 +122,13 @@ class Metrics:
         self.retention_revoked = counter(
             "retention_revoked", "Sequences of open programs that were no longer kept, because their pages were needed."
         )
+        self.returning_tokens = counter(
+            "returning_tokens", "Prompt tokens that an earlier request of the same session had."
+        )
+        self.returning_tokens_cached = counter("returning_tokens_cached", "Returning tokens that were cached.")
+        self.suspended_sessions = counter(
+            "suspended_sessions", "Times that a session had to wait, since others needed the KV pool."
+        )
         self.engine_steps = counter("engine_steps", "Forward passes.")
         self.draft_model_steps = counter("draft_model_steps", "Forward passes of the draft model.")
         self.engine_restarts = counter("engine_restarts", "Processes of the engine that ended and were replaced.")

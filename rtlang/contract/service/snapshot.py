@@ -17,6 +17,8 @@ MAX_PREFIXES = 160
 """Prefixes of one snapshot."""
 MAX_REQUESTS = 256
 """Requests of one snapshot."""
+MAX_SESSIONS = 128
+"""Sessions of one snapshot."""
 MAX_STEPS = 64
 """Steps of one snapshot: the last ones."""
 
@@ -112,6 +114,38 @@ class WatchedRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class WatchedSession:
+    """A chain of requests, each of which continues the one before.
+
+    Attributes:
+        parent_id: the session from which it was forked; None if it began with a new prompt.
+        principal: whose requests they are.
+        state: running, waiting (for room in the pool, or for a row), calling (the client runs tools), or answered.
+        num_turns, num_forks: requests, and sessions that were forked from it.
+        num_tokens: of its longest sequence.
+        num_returning_tokens, num_cached_tokens: tokens of its prompts that an earlier turn had, and those of them that were cached.
+        last_miss: why a turn had to compute returning tokens last: evicted, state evicted, or rewritten (by the client); empty for never.
+        last_seen_s: the last begin or end of a request, in seconds of the engine's clock.
+        is_held: whether its pages are kept.
+        key_digest: of the client's name for it, 8 hex digits; empty without one.
+    """
+
+    session_id: int
+    parent_id: int | None
+    principal: str
+    state: str
+    num_turns: int
+    num_forks: int
+    num_tokens: int
+    num_returning_tokens: int
+    num_cached_tokens: int
+    last_miss: str
+    last_seen_s: float
+    is_held: bool
+    key_digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class EngineSnapshot:
     """The state of an engine between two steps.
 
@@ -131,6 +165,10 @@ class EngineSnapshot:
         num_replayed_tokens: tokens that look-ups found in pages after the deepest checkpoint.
         num_prefixes: all pieces in the tree; `prefixes` has at most MAX_PREFIXES of them, each before those that continue it.
         requests: at most MAX_REQUESTS, running ones first.
+        sessions: at most MAX_SESSIONS, those seen last of each principal, the last one first.
+        num_returning_tokens, num_cached_returning_tokens: tokens of prompts that an earlier turn of their session had, and those of them
+            that were cached, since the start; 0 if sessions are not inferred.
+        num_suspended_sessions: sessions that had to wait, since others needed the pool.
     """
 
     taken_s: float
@@ -163,6 +201,15 @@ class EngineSnapshot:
     num_kept_states: int = 0
     num_evicted_states: int = 0
     num_replayed_tokens: int = 0
+    sessions: tuple[WatchedSession, ...] = ()
+    num_returning_tokens: int = 0
+    num_cached_returning_tokens: int = 0
+    num_suspended_sessions: int = 0
+
+    @property
+    def returning_hit_rate(self) -> float:
+        """Share of the returning tokens that were cached, 0 to 1."""
+        return self.num_cached_returning_tokens / self.num_returning_tokens if self.num_returning_tokens else 0.0
 
     @property
     def hit_rate(self) -> float:
@@ -185,7 +232,7 @@ class Watchable(Protocol):
 
 
 def seen_by(snapshot: EngineSnapshot, principal: Principal) -> EngineSnapshot:
-    """The snapshot as a principal may see it: the prefixes of its namespace, the public ones that they continue, and its own requests.
+    """The snapshot as a principal may see it: the prefixes of its namespace, the public ones that they continue, its requests and sessions.
 
     A principal without a namespace is an operator's: it sees the requests of all, but texts of its own only. Totals stay as they are.
     """
@@ -198,6 +245,7 @@ def seen_by(snapshot: EngineSnapshot, principal: Principal) -> EngineSnapshot:
         snapshot,
         prefixes=tuple(each for each in snapshot.prefixes if each.prefix_id in visible),
         requests=tuple(each for each in snapshot.requests if sees_all or each.principal == name),
+        sessions=tuple(each for each in snapshot.sessions if sees_all or each.principal == name),
         steps=snapshot.steps
         if sees_all
         else tuple(

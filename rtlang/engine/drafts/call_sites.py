@@ -1,14 +1,16 @@
 """Drafts from the call site: earlier outputs of the same generation of the same program.
 
 The texts of one site are stored one after the other, each after a mark. A request looks for the end of its output among them, so its first
-tokens are drafted from the first tokens of earlier texts. Sites belong to one principal and one namespace: otherwise the time of a step
-would reveal texts to others.
+tokens are drafted from the first tokens of earlier texts. A chat has two sites: its session, whose tool calls repeat each other beyond the
+part of the prompt that `own_text.py` searches, and all sessions that begin alike, as with the same system prompt.
+
+Sites belong to one principal and one namespace: otherwise the time of a step would reveal texts to others.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from rtlang.engine.drafts.proposal import Proposal
 from rtlang.engine.drafts.token_index import LONGEST_MATCH, TokenIndex
@@ -33,9 +35,15 @@ class CallSites:
 
     def propose(self, request: Request, limit: int) -> Proposal | None:
         """See `Source`."""
-        site = self._sites.get(_key(request)) if request.spec.site is not None else None
-        if site is None:
-            return None
+        best: Proposal | None = None
+        for key in _keys(request):
+            site = self._sites.get(key)
+            found = None if site is None else self._propose(site, request, limit)
+            if found is not None and (best is None or found.evidence > best.evidence):
+                best = found
+        return best
+
+    def _propose(self, site: TokenIndex, request: Request, limit: int) -> Proposal | None:
         context = request.token_ids[max(request.num_prompt_tokens, len(request.token_ids) - LONGEST_MATCH) :]
         if len(context) < LONGEST_MATCH:
             context = [*_MARKS, *context]
@@ -49,9 +57,10 @@ class CallSites:
     def forget(self, request: Request) -> None:
         """Keep the text of a request for the next one of its site."""
         text = request.output_token_ids[:_MAX_TEXT_TOKENS]
-        if request.spec.site is None or not text:
-            return
-        key = _key(request)
+        for key in _keys(request) if text else ():
+            self._add(key, text)
+
+    def _add(self, key: Hashable, text: Sequence[int]) -> None:
         site = self._sites.get(key)
         if site is None:
             site = self._sites[key] = TokenIndex()
@@ -68,5 +77,12 @@ class CallSites:
             self._num_tokens -= len(dropped.tokens)
 
 
-def _key(request: Request) -> Hashable:
-    return request.spec.principal.name, request.spec.principal.namespace, request.spec.site
+def _keys(request: Request) -> Sequence[Hashable]:
+    """The sites of a request, each within its principal and namespace."""
+    spec, turn = request.spec, request.turn
+    if spec.site is None:
+        return ()
+    owner = spec.principal.name, spec.principal.namespace
+    if turn is None or not turn.is_of_chat:
+        return ((*owner, spec.site),)
+    return (*owner, spec.site, turn.opening), (*owner, "session", turn.session.root_id)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from rtlang.engine.requests.request import Request
+from rtlang.engine.sessions.session_table import LEAD_S
 
 AGEING_S = 10.0
 """Seconds of waiting equal to one priority level."""
@@ -41,6 +42,9 @@ def program(request: Request) -> Key:
     `SERVICE_WEIGHT` times the service that the earlier one has had and that its prompt needs. Service counts in doubling steps, so that
     equals do not take turns. A lower priority number and a near deadline count as an earlier arrival, so no request starves.
 
+    The requests of a session count as one program, which began at most `LEAD_S` before the request: a session that comes back goes before
+    new ones, and the more it has had, the less. So nobody waits longer for sessions than `LEAD_S`.
+
     Within a program, calls that its code waits for precede those after them, and calls with the longest path of others after them
     precede shorter ones.
     """
@@ -49,7 +53,10 @@ def program(request: Request) -> Key:
     for deadline in (own.deadline, request.spec.deadline):
         if deadline is not None:
             rank = min(rank, deadline - DEADLINE_S)
-    service_s = _in_doubling_steps(own.service_s) + _in_doubling_steps(request.prompt_s)
+    served_s, turn = own.service_s, request.turn
+    if turn is not None and turn.is_of_chat:
+        rank, served_s = min(rank, turn.arrival_s), max(served_s, min(turn.session.service_s, LEAD_S / SERVICE_WEIGHT))
+    service_s = _in_doubling_steps(served_s) + _in_doubling_steps(request.prompt_s)
     return (
         rank + AGEING_S * request.spec.priority + SERVICE_WEIGHT * service_s,
         not request.spec.is_urgent,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from hashlib import blake2b
 
@@ -16,6 +17,8 @@ from rtlang.engine.sessions.session_table import Session, SessionTable, Turn, Tu
 
 MAX_HEADER_TOKENS = 32
 """Tokens behind the end of the last message of a prompt in which its end is looked for: the header of the reply."""
+MAX_RECENT, MAX_RECENT_OWNERS = 64, 64
+"""Sessions of one principal that snapshots may show, and principals."""
 OVERDUE_SHARE = 0.98
 """A session is overdue when so many of all returns come sooner."""
 EVICTED, STATE_EVICTED, REWRITTEN = "evicted", "state evicted", "rewritten"
@@ -40,6 +43,7 @@ class EngineSessions:
         self.table = SessionTable(self._forget)
         self.num_returning_tokens = self.num_cached_tokens = self.num_forks = 0
         self._cache, self._page_size = cache, cache.page_size
+        self._recent: OrderedDict[str, dict[Session, None]] = OrderedDict()  # by owner, the one seen last at the end
 
     def begin(
         self,
@@ -63,6 +67,7 @@ class EngineSessions:
         if turn.kind is TurnKind.NEW:
             session.num_shared_tokens = session.num_root_tokens = self._cache.num_in_pages(prompt_ids, scope)
         self.num_forks += turn.kind is TurnKind.FORK
+        self._note(session)
         turn.is_of_chat = options is not None
         if options is not None:
             if options.key is not None:
@@ -80,9 +85,11 @@ class EngineSessions:
 
     def start(self, turn: Turn) -> None:
         """A request has got a row, perhaps again."""
-        if turn.is_of_chat and not turn.is_started:
+        if not turn.is_started:
             turn.is_started = True
-            self.residency.start(turn.session)
+            turn.session.num_started += 1
+            if turn.is_of_chat:
+                self.residency.start(turn.session)
 
     def end(
         self,
@@ -113,6 +120,7 @@ class EngineSessions:
         if turn.num_returning_tokens and num_cached is not None:
             self._count(turn, min(num_cached, turn.num_returning_tokens), num_replayed)
         self.table.end(turn, token_ids[num_prompt:], reply, now)
+        self._note(session)
         stays_until = None
         if reply is ReplyKind.CALLS or session.keep_s is not None:
             overdue_s = self.table.returns(session.owner, reply).overdue_s(OVERDUE_SHARE)
@@ -120,7 +128,32 @@ class EngineSessions:
         if options is not None:
             self.pages.keep(session, token_ids, scope, is_certain=stays_until is not None)
         if turn.is_started:
+            session.num_started -= 1
+        if turn.is_started and turn.is_of_chat:
             self.residency.end(session, stays_until, now)
+
+    def recent(self, count: int) -> list[Session]:
+        """The sessions seen last of each principal, at most `count` in all, the last one first."""
+        each_owner = max(1, count // max(1, len(self._recent)))
+        found = [each for own in self._recent.values() for each in list(own)[-each_owner:]]
+        return sorted(found, key=lambda each: each.last_seen_s, reverse=True)[:count]
+
+    def state_of(self, session: Session) -> str:
+        """What a session does: running, waiting, calling (its client runs tools) or answered."""
+        if session.num_running:
+            return "running" if session.num_started else "waiting"
+        return "calling" if session.reply is ReplyKind.CALLS else "answered"
+
+    def _note(self, session: Session) -> None:
+        """A session was seen."""
+        own = self._recent.setdefault(session.owner, {})
+        own.pop(session, None)
+        own[session] = None
+        self._recent.move_to_end(session.owner)
+        if len(own) > MAX_RECENT:
+            del own[next(iter(own))]
+        if len(self._recent) > MAX_RECENT_OWNERS:
+            self._recent.popitem(last=False)
 
     def _left(self, family: Family, leaving: Leaving) -> None:
         gives_up = leaving is Leaving.SUSPENDED
@@ -131,6 +164,7 @@ class EngineSessions:
 
     def _forget(self, session: Session) -> None:
         self.residency.drop(session)
+        self._recent.get(session.owner, {}).pop(session, None)
         self.pages.let_go(session)
 
     def _count(self, turn: Turn, num_cached: int, num_replayed: int) -> None:

@@ -24,6 +24,8 @@ from hashlib import blake2b
 from rtlang.engine.sessions.return_times import HORIZON_S, ReplyKind, ReturnTimes
 from rtlang.engine.sessions.token_chain import BLOCK_TOKENS, TokenChain, digest_behind
 
+LEAD_S = 30.0
+"""Most seconds by which a session goes before new ones that come when it returns."""
 MAX_POINTS = 1 << 16
 """Points in all: about 25 MB."""
 MAX_OWNER_POINTS = 1 << 13
@@ -60,7 +62,7 @@ class Session:
             them that were in the prefix cache.
         last_miss: why the last turn with returning tokens that were computed again had to compute them; None if there was none.
         first_seen_s, last_seen_s: begin of the first request, that of its root for a fork, and the last begin or end of any.
-        num_running: requests that have not ended.
+        num_running, num_started: requests that have not ended, and those of them that have had a row.
         reply: the kind of the last reply.
         key_digest: of the client's name for it, 8 hex digits; None without one.
         keep_s: seconds for which the client asked to keep it after a reply; None if it did not ask.
@@ -86,6 +88,7 @@ class Session:
     num_cached_tokens: int = 0
     last_miss: str | None = None
     num_running: int = 0
+    num_started: int = 0
     reply: ReplyKind = ReplyKind.FINAL
     key_digest: str | None = None
     keep_s: float | None = None
@@ -106,6 +109,8 @@ class Turn:
         num_returning_tokens: tokens of the prompt that an earlier request had.
         is_rewritten: whether the client wrote the last reply differently from its tokens.
         idle_s: seconds since the last reply; None for a session without one.
+        arrival_s: when it came; of a session that was there before, the time of its beginning, but at most `LEAD_S` earlier.
+        opening: a digest of the first block of its prompt, which sessions with the same system prompt have in common.
         is_of_chat: whether its door told that it answers a chat.
         is_started: whether it has had a row.
         is_open: whether it has not ended.
@@ -117,6 +122,8 @@ class Turn:
     is_rewritten: bool
     idle_s: float | None
     chain: TokenChain
+    arrival_s: float = 0.0
+    opening: bytes = b""
     is_of_chat: bool = False
     is_started: bool = False
     is_open: bool = True
@@ -210,8 +217,10 @@ class SessionTable:
         chain.extend(prompt_ids[num_border:])
         found = self._find(own, chain, prompt_ids)
         turn = self._place(own, owner, namespace, found, chain, len(prompt_ids), now)
+        turn.opening = chain.digests[min(1, len(chain.digests) - 1)]
         chain.trim()
         session = turn.session
+        turn.arrival_s = max(session.first_seen_s, now - LEAD_S)
         session.num_running += 1
         session.last_seen_s, session.num_prompt_tokens = now, len(prompt_ids)
         session.num_tokens = max(session.num_tokens, len(prompt_ids))

@@ -39,6 +39,14 @@ class Telemetry:
                 "cache_evicted_pages": cache.stats.num_evicted_pages,
             }
         )
+        if engine.sessions is not None:
+            self._count(
+                {
+                    "returning_tokens": engine.sessions.num_returning_tokens,
+                    "returning_tokens_cached": engine.sessions.num_cached_tokens,
+                    "suspended_sessions": engine.sessions.residency.num_suspended,
+                }
+            )
         if cache.states is not None:
             self._count(cache.states.stats.counts)
             metrics.states.set(cache.states.num_slots)

@@ -34,10 +34,12 @@ class Sample:
     Attributes:
         head: JSON object of everything but the steps, without its closing brace.
         steps: number and JSON of each recorded step.
+        sessions: JSON list of the sessions, with the time of the snapshot.
     """
 
     head: str
     steps: tuple[tuple[int, str], ...]
+    sessions: str = ""
     _encoded: dict[int, bytes] = field(default_factory=dict, compare=False)
 
     def json_after(self, step: int) -> bytes:
@@ -222,7 +224,8 @@ class SnapshotFeed:
             return None
         plain = plain_snapshot(seen_by(snapshot, self.principal))
         new = tuple((step["number"], _json(step)) for step in plain.pop("steps"))
-        return Sample(_json(plain)[:-1], (*known, *new)[-MAX_STEPS:])
+        sessions = {"object": "list", "taken_s": plain["taken_s"], "data": plain["sessions"]}
+        return Sample(_json(plain)[:-1], (*known, *new)[-MAX_STEPS:], _json(sessions))
 
     def _snapshot(self, after_step: int) -> EngineSnapshot | None:
         if isinstance(self._target, ReportsFleet):

@@ -13,6 +13,7 @@ from rtlang.contract.service.snapshot import (
     Prefix,
     StepRow,
     WatchedRequest,
+    WatchedSession,
     WatchedStep,
     plain_snapshot,
     read_snapshot,
@@ -26,6 +27,7 @@ def test_a_snapshot_is_the_same_after_json() -> None:
         some_snapshot(),
         prefixes=(Prefix(1, None, 32, 2, 3, False, 2, 9, "Once"), Prefix(2, 1, 5, 1, 0, True, 0, 4, " upon\x1b")),
         requests=(WatchedRequest(7, "running", "team", 40, 32, 3, 64, 3, True, 0, 0.5),),
+        sessions=(WatchedSession(3, None, "team", "calling", 4, 1, 90, 60, 45, "evicted", 7.5, True, "0badcafe"),),
         steps=(WatchedStep(11, 1.5, 0.01, (StepRow(7, 8, 32, 32, True, False),)), WatchedStep(12, 1.6, 0.01, ())),
     )
     assert read_snapshot(json.loads(json.dumps(plain_snapshot(snapshot)))) == snapshot
@@ -96,3 +98,15 @@ def test_a_principal_sees_its_own_prefixes_and_requests_and_an_operator_all_requ
 def test_the_hit_rate_is_a_share() -> None:
     assert some_snapshot().hit_rate == 0.75
     assert replace(some_snapshot(), num_queried_tokens=0, num_hit_tokens=0).hit_rate == 0.0
+
+
+def test_a_principal_sees_its_own_sessions_and_an_operator_all() -> None:
+    sessions = tuple(
+        WatchedSession(number, None, name, "running", 1, 0, 9, 8, 6, "", 1.0, False)
+        for number, name in enumerate(("a", "b", "a"))
+    )
+    snapshot = replace(some_snapshot(), sessions=sessions, num_returning_tokens=8, num_cached_returning_tokens=6)
+    assert [each.session_id for each in seen_by(snapshot, Principal("a", namespace="n")).sessions] == [0, 2]
+    assert seen_by(snapshot, LOCAL).sessions == sessions
+    assert snapshot.returning_hit_rate == 0.75
+    assert some_snapshot().returning_hit_rate == 0.0

@@ -8,6 +8,8 @@ from typing import Any
 from rtlang.engine.requests.program_account import ProgramAccount
 from rtlang.engine.requests.request import Request
 from rtlang.engine.scheduling import policy
+from rtlang.engine.sessions.return_times import ReplyKind
+from rtlang.engine.sessions.session_table import LEAD_S, SessionTable
 from tests.support.requests import make_request
 
 
@@ -95,3 +97,28 @@ def test_calls_of_newer_programs_do_not_overtake_however_long_their_paths() -> N
     oldest = request(0, program=0.0, is_urgent=False)
     newer = [request(number, program=number, remaining_tokens=10_000) for number in range(1, 50)]
     assert order("program", [*newer, oldest])[0] == 0
+
+
+def test_a_session_that_comes_back_goes_before_new_ones_for_a_bounded_time() -> None:
+    table = SessionTable()
+
+    def chat(request_id: int, prompt: list[int], now: float) -> Request:
+        made = request(request_id, arrival=now, program=now)
+        made.turn = table.begin("a", "", prompt, len(prompt), now)
+        made.turn.is_of_chat = True
+        return made
+
+    first = chat(1, [5], 0.0)
+    assert first.turn is not None
+    table.end(first.turn, [6], ReplyKind.CALLS, 1.0)
+    back = chat(2, [5, 6, 7], 100.0)
+    assert back.turn is not None
+    assert order("program", [chat(3, [8], 100.0 - LEAD_S + 1), back]) == [2, 3]
+    assert order("program", [chat(4, [9], 100.0 - LEAD_S - 1), back]) == [4, 2]
+    back.turn.session.service_s = 2.0
+    assert order("program", [chat(5, [10], 100.0 - LEAD_S + 1), back]) == [5, 2]
+    back.turn.session.service_s = 1e9
+    assert order("program", [chat(6, [11], 101.0), back]) == [2, 6], (
+        "however much it had, new ones do not pass for good"
+    )
+    assert order("fcfs", [chat(7, [12], 99.0), back]) == [7, 2]

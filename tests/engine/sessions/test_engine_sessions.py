@@ -15,7 +15,14 @@ from rtlang.engine.requests.request import Request
 from rtlang.engine.sessions.engine_sessions import EVICTED, message_border
 from rtlang.engine.sessions.return_times import ReplyKind
 from rtlang.engine.sessions.session_table import Session, TurnKind
-from tests.support.engine.agent_simulation import AgentRunner, AgentSimulation, Sizes, make_tasks, percentile, pool_pages
+from tests.support.engine.agent_simulation import (
+    AgentRunner,
+    AgentSimulation,
+    Sizes,
+    make_tasks,
+    percentile,
+    pool_pages,
+)
 from tests.support.engine.engine_driver import ExpectingDriver
 from tests.support.engine.fake_runner import FakeRunner
 from tests.support.engine.state_driver import StateDriver

@@ -30,6 +30,7 @@ def test_probes_and_the_page_need_no_key(client: HttpClient) -> None:
         "/version",
         "/v1/engine/snapshot",
         "/v1/engine/snapshot/stream",
+        "/v1/sessions",
         "//",
         "/nowhere",
         "/health/",

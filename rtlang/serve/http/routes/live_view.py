@@ -1,5 +1,5 @@
-"""The live page at `/`, the snapshots of the engine that it shows (`/v1/engine/snapshot`, `/v1/engine/snapshot/stream`), and the
-JavaScript client at `/rtlang.js`.
+"""The live page at `/`, the snapshots of the engine that it shows (`/v1/engine/snapshot`, `/v1/engine/snapshot/stream`), the sessions
+among them (`/v1/sessions`), and the JavaScript client at `/rtlang.js`.
 
 The page loads nothing but that client. Its Content-Security-Policy allows the scripts and the style in it by their hashes, and scripts
 of and connections to this server; nothing else is loaded or run, and no other site may frame it. It is served without a key, because it
@@ -121,6 +121,10 @@ def routes(service: StreamService) -> list[Route]:
         sample = await first_sample(feed_of(request))
         return Response(sample.json_after(0), media_type="application/json", headers={"cache-control": "no-store"})
 
+    async def sessions(request: Request) -> Response:
+        sample = await first_sample(feed_of(request))
+        return Response(sample.sessions, media_type="application/json", headers={"cache-control": "no-store"})
+
     async def stream(request: Request) -> Response:
         interval_s = _interval_ms(request.query_params.get("interval_ms")) / 1000
         feed = feed_of(request)
@@ -148,6 +152,7 @@ def routes(service: StreamService) -> list[Route]:
     return [
         Route("/", page),
         Route("/rtlang.js", client),
+        Route("/v1/sessions", sessions),
         Route("/v1/engine/snapshot", snapshot),
         Route("/v1/engine/snapshot/stream", stream),
     ]

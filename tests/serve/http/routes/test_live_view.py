@@ -17,7 +17,7 @@ from urllib.parse import quote
 import pytest
 
 from rtlang.contract.errors import EngineDeadError
-from rtlang.contract.service.snapshot import Prefix, read_snapshot
+from rtlang.contract.service.snapshot import Prefix, WatchedSession, read_snapshot
 from rtlang.serve.http.routes import live_view as routes_page
 from rtlang.serve.http.routes.live_view import live_page
 from rtlang.serve.network.key_table import entry_of
@@ -185,6 +185,21 @@ def test_a_snapshot_is_behind_the_key(client: HttpClient, target: WatchedTarget)
     assert answer.status == 200
     assert answer.headers["cache-control"] == "no-store"
     assert read_snapshot(answer.json) == target.present
+
+
+def test_sessions_are_listed_for_those_who_may_see_them(client: HttpClient, target: WatchedTarget) -> None:
+    assert HttpClient(f"ws://{client.address}").get("/v1/sessions").status == 401
+    assert target.present is not None
+    session = WatchedSession(3, None, "team", "calling", 4, 1, 90, 60, 45, "evicted", 7.5, True)
+    target.present = replace(target.present, sessions=(session,))
+    listed = json.loads(client.get("/v1/sessions").body)
+    while not listed["data"]:  # a sample may be used again for a tenth of a second
+        listed = json.loads(client.get("/v1/sessions").body)
+    assert (listed["object"], listed["data"][0]["num_cached_tokens"], listed["data"][0]["state"]) == (
+        "list",
+        45,
+        "calling",
+    )
 
 
 def test_a_stream_sends_snapshots_until_the_client_leaves(client: HttpClient, target: WatchedTarget) -> None:
