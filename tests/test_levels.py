@@ -145,7 +145,7 @@ LEVELS: dict[str, list[str]] = {
         "server",
     ],
     "rtlang.serve.http": [
-        "direct_events errors",
+        "answered_prompts direct_events errors",
         "access_middleware anthropic_middleware graph_stream snapshot_feed sse text_models",
         "asked_events client_work form_upload openapi request_middleware",
         "body inner_requests response_turn",

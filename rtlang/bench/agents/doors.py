@@ -138,6 +138,8 @@ class ChatDoor:
             "messages": list(request.messages),
             "tools": list(request.tools),
             "tool_choice": "required" if request.must_call else "none",
+            "parallel_tool_calls": False,
+            "reasoning_effort": "none",
             "max_tokens": request.max_tokens,
             "stream": True,
             "stream_options": {"include_usage": True},

@@ -11,59 +11,20 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
 from rtlang.bench.agents.doors import DOORS
+from rtlang.bench.agents.model import AFTER, BEFORE, SHAPE, write_model
 from rtlang.bench.agents.replay import Marks, replay, warm_up
 from rtlang.bench.agents.report import INFERRED, LRU, AgentFigures, AgentsReport
 from rtlang.bench.agents.traces import Task, TraceOptions, make_tasks
-from rtlang.bench.checkpoint import write_random
 from rtlang.bench.machine import Environment
 from rtlang.bench.server_process import ServerProcess
-from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
-from rtlang.model.loader import model_directory
+from rtlang.contract.config import RuntimeConfig
 from rtlang.model.system_resources import num_cores
 from rtlang.model.text.tokenizer import Tokenizer
 
-SHAPE: dict[str, Any] = {
-    "vocab_size": 2_048,
-    "hidden_size": 512,
-    "intermediate_size": 2_048,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 2,
-    "head_dim": 64,
-    "max_position_embeddings": 16_384,
-    "tie_word_embeddings": True,
-    "initializer_range": 0.05,
-}
-"""The random model. Few wide layers: prompts weigh as much beside the steps of a processor as those of large models do on a GPU."""
 FACTORS = (1.0, 3.0, 10.0)
 _PAGE_SIZE = 16
-_BEFORE, _AFTER = "<|assistant|>", "<|end|>"
-_CHAT_TEMPLATE = """
-{%- for message in messages %}
-    {%- if message.role == 'system' %}
-        {{- '<|system|>' + message.content }}
-        {%- if tools %}
-            {{- '\\n\\n# Tools\\nAnswer with <tool_call>{"name": ..., "arguments": ...}</tool_call> to call one.' }}
-            {%- for tool in tools %}{{ '\\n' }}{{ tool | tojson }}{% endfor %}
-        {%- endif %}
-    {%- elif message.role == 'assistant' %}
-        {{- '<|assistant|>' + (message.content or '') }}
-        {%- for call in message.tool_calls or [] %}
-            {{- '<tool_call>\\n{"name": "' + call.function.name + '", "arguments": ' }}
-            {{- (call.function.arguments | tojson) + '}\\n</tool_call>' }}
-        {%- endfor %}
-    {%- elif message.role == 'tool' %}
-        {{- '<|user|><tool_response>\\n' + message.content + '\\n</tool_response>' }}
-    {%- else %}
-        {{- '<|user|>' + message.content }}
-    {%- endif %}
-    {{- '<|end|>' }}
-{%- endfor %}
-{%- if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"""
-"""With calls in the form of Hermes models, which the server knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +68,7 @@ def run_agents(
         tell("writing the model")
         directory = write_model(Path(scratch) / "agents")
         tokenizer = Tokenizer.from_pretrained(directory)
-        (before,), (after,) = (tokenizer.encode(name, is_start=False, allow_special=True) for name in (_BEFORE, _AFTER))
+        (before,), (after,) = (tokenizer.encode(name, is_start=False, allow_special=True) for name in (BEFORE, AFTER))
         sizes = _Sizes.of(tasks, options.num_sessions, tokenizer)
         for factor in options.factors:
             num_pages = sizes.num_pages(factor)
@@ -129,7 +90,7 @@ def run_agents(
                         tell=lambda num, name=name: tell(f"{name}: {num} of {len(tasks)} tasks"),  # type: ignore[misc]
                     )
                 figures.append(AgentFigures.of(factor, side, found))
-    about = f"random qwen3 of {SHAPE['num_hidden_layers']} layers, hidden {SHAPE['hidden_size']}"
+    about = f"random llama of {SHAPE['num_hidden_layers']} layers, hidden {SHAPE['hidden_size']}"
     environment = Environment.of(command, about, "bfloat16", num_cores())
     summary = (
         f"{len(tasks)} tasks of about {options.trace.mean_turns} turns, {options.num_sessions} at once, texts scaled by "
@@ -137,16 +98,6 @@ def run_agents(
     )
     notes = [] if infers else ["this version infers no sessions: only plain LRU was measured"]
     return AgentsReport(environment, summary, tuple(figures), tuple(notes))
-
-
-def write_model(directory: Path, **overrides: Any) -> Path:
-    """Write the random model with a tokenizer whose chat template has calls; `overrides`: fields that override SHAPE."""
-    write_random(directory, model_directory(EMBEDDED_MODEL), "qwen3", SHAPE | overrides)
-    path = directory / "tokenizer_config.json"
-    settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    settings |= {"chat_template": _CHAT_TEMPLATE, "model_max_length": SHAPE["max_position_embeddings"]}
-    path.write_text(json.dumps(settings), encoding="utf-8")
-    return directory
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ _TASK_SHARE = 0.1  # of the tokens that are not of the system prompt: the text o
 _FORK_SHARE = 0.05  # of the calls
 _FORK_TURNS = 5
 _LEAST_RESULT, _LEAST_TURNS = 8, 2
-MIN_OUTPUT_TOKENS = 64
+MIN_OUTPUT_TOKENS = 96
 """A call of a tool takes about 40 tokens of a small vocabulary, whatever the scale."""
 _CHARS_PER_TOKEN = 1.55
 _VERBS = ("read", "list", "find", "write", "test", "diff")

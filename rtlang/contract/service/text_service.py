@@ -6,6 +6,8 @@ nodes, so that they can cross a process boundary.
 
 from __future__ import annotations
 
+import hashlib
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
@@ -13,6 +15,8 @@ from typing import Any, Literal, Protocol, TypeAlias
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.graph.nodes import Part
 from rtlang.contract.runs.principal import Principal
+
+_KEY_BYTES = 20
 
 HistoryEnd: TypeAlias = Literal["prompt", "open", "closed"]
 """How a conversation ends: with the prompt of an answer, after the content of the last message, or with that message."""
@@ -70,6 +74,8 @@ class TextService(Protocol):
     ) -> list[int]:
         """The tokens of the prompt that the model's chat template writes for a whole conversation.
 
+        A service for a principal takes the tokens of its earlier prompts and of their answers (`remember`) for the text that they spell.
+
         Args:
             messages: maps with `role`, `content` (text, a list of maps with `type` "text" and `text`, or None), and other fields that
                 templates read. Messages of the assistant may have `tool_calls` as the OpenAI API has them, with maps as arguments.
@@ -78,6 +84,14 @@ class TextService(Protocol):
         Raises:
             ParameterError: the template refuses the conversation; names the field `messages`.
             ContextLengthError: there are more than `max_tokens` tokens. One with fewer may still be too long.
+        """
+
+    def remember(self, prompt: bytes, outputs: Sequence[Sequence[int]]) -> None:
+        """Note answers, so that later conversations of the principal that begin with their text have their tokens.
+
+        Args:
+            prompt: the `prompt_key` of tokens that `chat_prompt` returned; others are ignored, and so are those of prompts long ago.
+            outputs: the tokens of each answer to it.
         """
 
     def decode(self, token_ids: Sequence[int], *, shows_special: bool = False) -> str:
@@ -94,11 +108,17 @@ class TextService(Protocol):
         """The bytes of each token, which may be a part of a character; for a special token those of its name."""
 
 
+def prompt_key(token_ids: Sequence[int]) -> bytes:
+    """A digest of the tokens of a prompt, for `TextService.remember`."""
+    return hashlib.blake2b(array("I", token_ids).tobytes(), digest_size=_KEY_BYTES).digest()
+
+
 def text_service_of(target: object, principal: Principal | None = None) -> TextService | None:
     """The text service that a target offers as `text_service`; None if it has none. Loads the model if needed.
 
     Args:
-        principal: whose work the calls are. A service in another process takes turns between principals, and offers `for_principal`.
+        principal: whose work the calls are. A service offers `for_principal` if it takes turns between principals, or knows their earlier
+            conversations; these are of one namespace (see `Principal.salted`).
     """
     found: TextService | None = getattr(target, "text_service", None)
     for_principal: Callable[[Principal], TextService] | None = getattr(found, "for_principal", None)

@@ -12,6 +12,7 @@ its end counts as a crash of one of these.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import logging
 import socket
@@ -394,14 +395,19 @@ def ask_any(
     *,
     principal: Principal = LOCAL,
     price: float = 0.0,
+    near: bytes | None = None,
 ) -> Any:
     """Call a method of a ready engine, first of the one that gave a sign of life last. If it ends, or does not answer within PATIENCE_S,
     another one is called as well, and the first answer counts.
 
+    Args:
+        near: calls with the same one begin with the same engine while it is ready.
     Raises:
         EngineDeadError: no engine is running, or none answers.
     """
     waiting = sorted((link for link in links if link.is_ready), key=lambda link: link.last_beat)
+    if near is not None:  # rendezvous hashing: an engine that comes or goes moves few of them
+        waiting.sort(key=lambda link: hashlib.blake2b(near + link.name.encode(), digest_size=8).digest())
     timeout_s += _SLACK * price
     patience_s = PATIENCE_S + _SLACK * price
     end, calls = time.monotonic() + timeout_s, set[Future[Any]]()

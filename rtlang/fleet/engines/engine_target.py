@@ -509,9 +509,11 @@ class EngineTarget:
         for watcher in watchers:
             watcher(state)
 
-    def _ask(self, method: str, args: Any, /, *, principal: Principal = LOCAL, price: float = 0.0) -> Any:
+    def _ask(
+        self, method: str, args: Any, /, *, principal: Principal = LOCAL, price: float = 0.0, near: bytes | None = None
+    ) -> Any:
         """Call a method of any engine that is ready; such methods change nothing that a repetition would."""
-        return ask_any(list(self._links.values()), method, args, principal=principal, price=price)
+        return ask_any(list(self._links.values()), method, args, principal=principal, price=price, near=near)
 
     def _ask_all(self, method: str, timeout_s: float) -> dict[str, Any]:
         """Call a method without arguments of every engine that is ready; the values of those that answer in time, by name."""

@@ -236,7 +236,7 @@ class EngineConnection:
 
         def answer() -> None:
             waited_s, started = time.perf_counter() - asked_at, time.thread_time()
-            reply = self._answer(message)
+            reply = self._answer(message, principal)
             reply["work"] = kind.value, time.thread_time() - started, waited_s
             self._writer.put(reply, channel=channel, client=client)
 
@@ -251,7 +251,7 @@ class EngineConnection:
         self._calls[number] = call
         call.add_done_callback(lambda _: self._calls.pop(number, None))
 
-    def _answer(self, message: Message) -> Message:
+    def _answer(self, message: Message, principal: Principal) -> Message:
         reply: Message = {"t": "reply", "q": message["q"]}
         try:
             if message["m"] == "snapshot":
@@ -265,7 +265,9 @@ class EngineConnection:
             elif message["m"].startswith(PREFIX):
                 reply["value"] = answer_cache_call(self._runtime.cache_service, message["m"], message["a"])
             else:
-                reply["value"] = answer_text_call(self._runtime.text_service, message["m"], message["a"])
+                reply["value"] = answer_text_call(
+                    self._runtime.text_service.for_principal(principal), message["m"], message["a"]
+                )
         except RtlangError as error:
             reply |= error_facts_to_wire(error)
         except Exception as error:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -9,8 +12,11 @@ from typing import Any, Protocol
 from rtlang.contract.graph.nodes import Part
 from rtlang.contract.request_graph import Text, nodes_from_plain, nodes_to_plain
 from rtlang.contract.runs.principal import LOCAL, Principal
-from rtlang.contract.service.text_service import HistoryEnd, TextService, TextServiceInfo
+from rtlang.contract.service.text_service import HistoryEnd, TextService, TextServiceInfo, prompt_key
 from rtlang.work.prices import DETOKENIZE_S_PER_TOKEN, TOKENIZE_S_PER_CHAR, num_chars_in
+
+_FIRST_MESSAGES = 2
+_MAX_PLACES = 1 << 14
 
 
 class Ask(Protocol):
@@ -22,12 +28,23 @@ class Ask(Protocol):
     def __call__(self, method: str, args: Any, /, *, principal: Principal = LOCAL, price: float = 0.0) -> Any: ...
 
 
+class AskNear(Protocol):
+    """`Ask` for one of several processes: calls with the same `near` go to the same one while it is there."""
+
+    def __call__(
+        self, method: str, args: Any, /, *, principal: Principal = LOCAL, price: float = 0.0, near: bytes | None = None
+    ) -> Any: ...
+
+
 @dataclass(slots=True)
 class _Known:
     """The facts about its tokenizer that the other process has sent."""
 
     info: TextServiceInfo | None = None
     token_bytes: dict[int, bytes] = field(default_factory=dict)  # those that were asked for; at most the vocabulary
+    places: OrderedDict[bytes, bytes] = field(
+        default_factory=OrderedDict
+    )  # by the key of a prompt: near what it was written
 
 
 class RemoteTextService:
@@ -37,7 +54,7 @@ class RemoteTextService:
         principal: whose work the calls are.
     """
 
-    def __init__(self, ask: Ask, principal: Principal = LOCAL) -> None:
+    def __init__(self, ask: AskNear, principal: Principal = LOCAL) -> None:
         self._ask, self._principal = ask, principal
         self._known = _Known()
 
@@ -74,8 +91,24 @@ class RemoteTextService:
         max_tokens: int | None = None,
     ) -> list[int]:
         """See `TextService.chat_prompt`."""
-        args = [[dict(each) for each in messages], tools, end, template_options, max_tokens]
-        return list(self._call("chat_prompt", args, num_chars_in(args) * TOKENIZE_S_PER_CHAR))
+        plain = [dict(each) for each in messages]
+        args = [plain, tools, end, template_options, max_tokens]
+        # The process that wrote the beginning of a conversation knows its tokens.
+        begin = json.dumps([self._principal.client_id[0], tools, plain[:_FIRST_MESSAGES]]).encode()
+        near = hashlib.blake2b(begin, digest_size=8).digest()
+        found = list(self._call("chat_prompt", args, num_chars_in(args) * TOKENIZE_S_PER_CHAR, near))
+        places = self._known.places
+        places[prompt_key(found)] = near
+        while len(places) > _MAX_PLACES:
+            places.popitem(last=False)
+        return found
+
+    def remember(self, prompt: bytes, outputs: Sequence[Sequence[int]]) -> None:
+        """See `TextService.remember`."""
+        near = self._known.places.get(prompt)
+        if near is not None:
+            price = sum(map(len, outputs)) * DETOKENIZE_S_PER_TOKEN
+            self._call("remember", [prompt, [list(each) for each in outputs]], price, near)
 
     def decode(self, token_ids: Sequence[int], *, shows_special: bool = False) -> str:
         """See `TextService.decode`."""
@@ -94,8 +127,8 @@ class RemoteTextService:
             known.update(zip(missing, found, strict=True))
         return [known[token_id] for token_id in token_ids]
 
-    def _call(self, method: str, args: Any, price: float) -> Any:
-        return self._ask(method, args, principal=self._principal, price=price)
+    def _call(self, method: str, args: Any, price: float, near: bytes | None = None) -> Any:
+        return self._ask(method, args, principal=self._principal, price=price, near=near)
 
 
 def answer_text_call(service: TextService, method: str, args: Any) -> Any:
@@ -111,6 +144,8 @@ def answer_text_call(service: TextService, method: str, args: Any) -> Any:
             return service.encode_parts(tuple(parts_from_plain(args)))
         case "chat_prompt":
             return service.chat_prompt(*args)
+        case "remember":
+            return service.remember(*args)
         case "decode":
             return service.decode(args[0], shows_special=args[1])
         case "token_names":

@@ -201,7 +201,13 @@ class ChatTemplate:
         return tracked_text.joined(pieces)
 
     def encode(
-        self, text: TrackedText, *, is_start: bool, cuts: Sequence[int] = (), encode: EncodeText | None = None
+        self,
+        text: TrackedText,
+        *,
+        is_start: bool,
+        cuts: Sequence[int] = (),
+        encode: EncodeText | None = None,
+        begin: int = 0,
     ) -> list[int]:
         """The tokens of rendered text, or of a part of it.
 
@@ -209,12 +215,15 @@ class ChatTemplate:
             is_start: the text is at the start of the sequence.
             cuts: places in ascending order; no token crosses them.
             encode: encodes the pieces; default: the tokenizer.
+            begin: the place up to which the tokens are known; only those of the rest are returned.
         """
         encode = encode or self._encoder.encode
-        token_ids = self._encoder.start_ids() if is_start and self._source is None else []
-        at = 0
-        for end, allows_special in self._pieces(text, cuts):
-            piece = tracked_text.plain(text)[at:end]
+        token_ids = self._encoder.start_ids() if is_start and self._source is None and not begin else []
+        at, whole = begin, tracked_text.plain(text)
+        for end, allows_special in self._pieces(text, [*cuts, begin]):
+            if end <= begin:
+                continue
+            piece = whole[at:end]
             token_ids += encode(piece, is_start=is_start and not at, allow_special=allows_special)
             at = end
         return token_ids
@@ -258,6 +267,10 @@ class ChatTemplate:
             if len(self._prefixes) > _MAX_PREFIXES:
                 self._prefixes.popitem(last=False)
         return framing
+
+    def token_names(self, text: TrackedText) -> list[tuple[int, int]]:
+        """The places where names of special tokens begin and end that are encoded as these tokens."""
+        return self._names(text)[0]
 
     def _pieces(self, text: TrackedText, cuts: Sequence[int]) -> Iterator[tuple[int, bool]]:
         """The ends of the pieces that are encoded one by one, and whether names of special tokens in them are these tokens."""

@@ -18,6 +18,7 @@ from rtlang.contract.errors import ParameterError
 from rtlang.contract.service.text_service import HistoryEnd
 from rtlang.model.text.chat import ChatTemplate, UnusableTemplateError
 from rtlang.model.text.conversation import MARK, end_of, start_of, text_before
+from rtlang.model.text.token_history import OwnedHistory
 from rtlang.model.text.tracked_text import TextSource, TrackedText
 from rtlang_grammars.formats.catalogue import detect_format
 from rtlang_grammars.formats.parsing import ToolCall
@@ -34,7 +35,11 @@ Messages: TypeAlias = list[dict[str, Any]]
 
 
 def chat_prompt(
-    chat: ChatTemplate, messages: Sequence[Message], end: HistoryEnd, check_length: Callable[[int], None]
+    chat: ChatTemplate,
+    messages: Sequence[Message],
+    end: HistoryEnd,
+    check_length: Callable[[int], None],
+    known: OwnedHistory | None = None,
 ) -> list[int]:
     """The tokens of the prompt of a conversation.
 
@@ -42,6 +47,7 @@ def chat_prompt(
         messages: maps with `role`, `content` (text, a list of text parts, or None), and any other field that templates read. Messages
             of the assistant may have `tool_calls`, whose arguments are maps.
         check_length: called with the number of characters before they are encoded; what it raises is raised.
+        known: the texts whose tokens are known; None for none.
     Raises:
         ParameterError: the template refuses the conversation.
     """
@@ -68,7 +74,8 @@ def chat_prompt(
             )
         text = text[:stop]
     check_length(len(text))
-    return chat.encode(text, is_start=True, cuts=chat.cuts(text, used, ends_with_prompt=end == "prompt"))
+    cuts = chat.cuts(text, used, ends_with_prompt=end == "prompt")
+    return chat.encode(text, is_start=True, cuts=cuts) if known is None else known.encode(chat, text, cuts)
 
 
 def _add_soft_switch(messages: Messages, switch: str) -> None:

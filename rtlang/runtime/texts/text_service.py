@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from rtlang.contract.errors import ContextLengthError, ParameterError
 from rtlang.contract.request_graph import Part
+from rtlang.contract.runs.principal import Principal
 from rtlang.contract.service.text_service import HistoryEnd, TextServiceInfo
 from rtlang.model.text.history import chat_prompt
+from rtlang.model.text.token_history import OwnedHistory, TokenHistory
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.texts.token_sequence import TokenSequence, append_text
 
@@ -25,6 +28,8 @@ class TokenizerTextService:
 
     def __init__(self, tokenizer: Tokenizer, max_model_len: int | None = None) -> None:
         self._tokenizer = tokenizer
+        self._history = TokenHistory(tokenizer)
+        self._known: OwnedHistory | None = None
         self._info = TextServiceInfo(
             tokenizer.vocab_size,
             max_model_len,
@@ -33,6 +38,12 @@ class TokenizerTextService:
             tuple(sorted(tokenizer.special_token_ids)),
             tokenizer.chat.template,
         )
+
+    def for_principal(self, principal: Principal) -> Self:
+        """This service for the work of a principal, whose earlier conversations it knows."""
+        found = copy.copy(self)
+        found._known = self._history.owned(principal.name, principal.namespace)
+        return found
 
     @property
     def info(self) -> TextServiceInfo:
@@ -69,7 +80,12 @@ class TokenizerTextService:
             if max_tokens is not None and num_chars // longest > max_tokens:
                 raise ContextLengthError(num_chars // longest, 0, max_tokens)
 
-        return chat_prompt(chat, messages, end, check_length)
+        return chat_prompt(chat, messages, end, check_length, self._known)
+
+    def remember(self, prompt: bytes, outputs: Sequence[Sequence[int]]) -> None:
+        """See `TextService.remember`."""
+        if self._known is not None:
+            self._known.remember(prompt, outputs)
 
     def decode(self, token_ids: Sequence[int], *, shows_special: bool = False) -> str:
         """See `TextService.decode`."""

@@ -10,6 +10,7 @@ from rtlang.contract.errors import BudgetError, ConstraintError, GraphError, Rtl
 from rtlang.contract.events import Event, GraphFailed, NodeFailed
 from rtlang.contract.runs.principal import Principal
 from rtlang.contract.runs.run_options import Ability, RunOptions
+from rtlang.serve.http.answered_prompts import remember_outputs
 from rtlang.serve.http.direct_events import DirectEvents
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.graph_stream import GraphStream
@@ -45,6 +46,7 @@ async def asked_events(
             for event in events:
                 if isinstance(event, (NodeFailed, GraphFailed)):
                     raise _failure(event.error, asked)
+            await remember_outputs(service, asked, principal, events)
             yield events
 
 

@@ -13,8 +13,10 @@ from rtlang.contract.graph.nodes import Part, RoleEnd, RoleStart, TokenIds
 from rtlang.contract.params import MAX_MAX_TOKENS
 from rtlang.contract.runs.principal import LOCAL, Principal
 from rtlang.contract.service.text_service import TextService, text_service_of
+from rtlang.serve.http.answered_prompts import history_owner
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.openai.chat import ChatFormat, ChatRequest, read_chat
+from rtlang.serve.openai.fields import SALTS, read_cache_salt
 from rtlang.serve.service import StreamService
 from rtlang.work.prices import DETOKENIZE_S_PER_TOKEN
 from rtlang_grammars.formats.catalogue import format_named
@@ -66,7 +68,8 @@ def read_served_chat(service: StreamService, body: Mapping[str, Any], principal:
     Raises:
         ParameterError: a field is not supported, missing or invalid; names it.
     """
-    text_service = text_service_of(service.target, principal)
+    salt = read_cache_salt({name: body[name] for name in SALTS if body.get(name) is not None})
+    text_service = text_service_of(service.target, history_owner(principal, salt))
     if service.chat_format is None:
         service.chat_format = _format_of(text_service, service.target.tool_format)
     found = service.chat_format

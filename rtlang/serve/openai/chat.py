@@ -154,7 +154,7 @@ def read_chat(
     model, priority = read_model(given), sampling.read_priority(given)
     session = SessionOptions(_call_marks(plan), _session_key(body))
     return ChatRequest(
-        Asked(graph, model, priority, is_stream, "messages", plan.field, read_cache_salt(given), session),
+        Asked(graph, model, priority, is_stream, "messages", plan.field, read_cache_salt(given), session, is_chat=True),
         plan,
         params.n,
         includes_usage,

@@ -21,6 +21,7 @@ class Asked:
             that is too small for it are about.
         cache_salt, session: see `RunOptions`.
         reports_prompt: the response needs `PromptComputed`.
+        is_chat: whether the prompt is that of a conversation, which a later request may continue.
     """
 
     graph: RequestGraph
@@ -33,6 +34,7 @@ class Asked:
     session: SessionOptions | None = None
     reports_prompt: bool = False
     budget_field: str = "max_tokens"
+    is_chat: bool = False
 
 
 @dataclass(frozen=True, slots=True)

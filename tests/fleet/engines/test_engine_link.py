@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import Any
 
 import pytest
 
@@ -295,6 +297,35 @@ def test_a_call_that_any_engine_can_answer_goes_to_another_one_if_the_first_is_s
         ask_any([silent, lively], "g", None, 0.05)
     with pytest.raises(EngineDeadError, match="not running"):
         ask_any([], "g", None)
+
+
+class AnsweringLink:
+    """A link that answers with its name."""
+
+    is_ready, last_beat = True, 0.0
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def call(self, *_: object, **options: object) -> Future[str]:
+        found: Future[str] = Future()
+        found.set_result(self.name)
+        return found
+
+
+def test_calls_near_one_thing_go_to_one_engine_as_long_as_it_is_there() -> None:
+    names = [f"engine-{number}" for number in range(4)]
+    keys = [bytes([number]) for number in range(100)]
+
+    def asked(names: list[str]) -> list[str]:
+        links: Any = [AnsweringLink(name) for name in names]
+        return [ask_any(links, "chat_prompt", [], near=key) for key in keys]
+
+    found = asked(names)
+    assert asked(names[::-1]) == found
+    assert all(found.count(name) > 10 for name in names)
+    fewer = asked(names[1:])
+    assert [old for old, new in zip(found, fewer, strict=True) if old != new] == [names[0]] * found.count(names[0])
 
 
 def test_a_call_names_its_principal_and_ends_with_the_job_that_waits_for_it(

@@ -9,8 +9,10 @@ import pytest
 
 from rtlang.contract.request_graph import RoleEnd, RoleStart
 from rtlang.contract.runs.principal import LOCAL, Principal
-from rtlang.contract.service.text_service import TextServiceInfo, text_service_of
+from rtlang.contract.service.text_service import TextServiceInfo, prompt_key, text_service_of
 from rtlang.fleet.messages.text_calls import RemoteTextService, answer_text_call
+
+remembered: list[tuple[bytes, Any]] = []
 
 
 class Service:
@@ -35,6 +37,9 @@ class Service:
     ) -> list[int]:
         return list(map(ord, f"{messages[0]['role']} {tools} {end} {template_options} {max_tokens}"))
 
+    def remember(self, prompt: bytes, outputs: Any) -> None:
+        remembered.append((prompt, outputs))
+
     def decode(self, token_ids: Any, *, shows_special: bool = False) -> str:
         return f"{token_ids} {shows_special}"
 
@@ -45,7 +50,9 @@ class Service:
         return [bytes([each]) for each in token_ids]
 
 
-def ask(method: str, args: Any, /, *, principal: Principal = LOCAL, price: float = 0.0) -> Any:
+def ask(
+    method: str, args: Any, /, *, principal: Principal = LOCAL, price: float = 0.0, near: bytes | None = None
+) -> Any:
     sent = msgpack.unpackb(msgpack.packb([method, args]))
     return msgpack.unpackb(msgpack.packb(answer_text_call(Service(), *sent)))
 
@@ -68,7 +75,9 @@ def test_calls_and_their_values_cross_as_they_are() -> None:
 def test_the_bytes_of_a_token_are_asked_for_once() -> None:
     asked: list[Any] = []
 
-    def counted(method: str, args: Any, /, *, principal: Principal = LOCAL, price: float = 0.0) -> Any:
+    def counted(
+        method: str, args: Any, /, *, principal: Principal = LOCAL, price: float = 0.0, near: bytes | None = None
+    ) -> Any:
         asked.append(args)
         return ask(method, args)
 
@@ -82,7 +91,9 @@ def test_the_bytes_of_a_token_are_asked_for_once() -> None:
 def test_calls_are_work_of_a_principal_with_a_price_by_their_sizes() -> None:
     asked: list[tuple[str, str, float]] = []
 
-    def noted(method: str, args: Any, /, *, principal: Principal = LOCAL, price: float = 0.0) -> Any:
+    def noted(
+        method: str, args: Any, /, *, principal: Principal = LOCAL, price: float = 0.0, near: bytes | None = None
+    ) -> Any:
         asked.append((method, principal.name, price))
         return ask(method, args)
 
@@ -103,3 +114,29 @@ def test_calls_are_work_of_a_principal_with_a_price_by_their_sizes() -> None:
     asked.clear()
     assert Target.text_service.info == Service.info
     assert asked == [], "what was told to one principal is known to all"
+
+
+def test_a_conversation_goes_to_one_process_and_its_answers_too() -> None:
+    asked: list[tuple[str, bytes | None]] = []
+
+    def noted(
+        method: str, args: Any, /, *, principal: Principal = LOCAL, price: float = 0.0, near: bytes | None = None
+    ) -> Any:
+        asked.append((method, near))
+        return ask(method, args)
+
+    ana, bob = (RemoteTextService(noted).for_principal(Principal(name)) for name in ("ana", "bob"))
+    first = [{"role": "system", "content": "be"}, {"role": "user", "content": "hi"}]
+    later = [*first, {"role": "assistant", "content": "ho"}, {"role": "user", "content": "he"}]
+    for service, messages in ((ana, first), (ana, later), (ana, later[1:]), (bob, first)):
+        prompt = service.chat_prompt(messages, None, "prompt")
+        remembered.clear()
+        service.remember(prompt_key(prompt), [(1, 2), (3,)])
+        assert remembered == [(prompt_key(prompt), [[1, 2], [3]])]
+    places = [near for _, near in asked]
+    assert places[::2] == places[1::2]
+    assert len({*places[:4]}) == 1
+    assert len({*places}) == 3
+    asked.clear()
+    ana.remember(prompt_key([5]), [[1]])  # no process has written such a prompt
+    assert asked == []

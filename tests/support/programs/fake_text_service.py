@@ -56,6 +56,9 @@ class FakeTextService:
         text = {"prompt": text + "<assistant>", "open": text.removesuffix("</>"), "closed": text}[end]
         return list(map(ord, text))
 
+    def remember(self, prompt: bytes, outputs: Sequence[Sequence[int]]) -> None:
+        """Nothing is kept."""
+
     def decode(self, token_ids: Sequence[int], *, shows_special: bool = False) -> str:
         for token_id in token_ids:
             if not 0 <= token_id < VOCAB_SIZE:
