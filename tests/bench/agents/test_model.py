@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rtlang.bench.agents.model import AFTER, BEFORE, write_model
+from rtlang.contract.params import SamplingParams
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang.runtime.runtime import Runtime
 
@@ -17,7 +18,9 @@ def test_no_text_has_a_special_token_or_begins_with_a_blank(tmp_path: Path) -> N
         assert len(tokenizer.encode(name, is_start=False, allow_special=True)) == 1
     with Runtime(model=str(directory), num_threads=1, num_pages=100) as runtime:
         completions = [
-            runtime.generate(f"say {number}", max_tokens=40, temperature=temperature)
+            runtime.generate(f"say {number}", params=SamplingParams(max_tokens=40, temperature=temperature))
+            .result()
+            .completions[0]
             for number, temperature in enumerate((0.0, 1.0, 1.0, 1.0))
         ]
     assert all(len(each.token_ids) == 40 for each in completions)  # the end token is among the special ones
