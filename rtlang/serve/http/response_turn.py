@@ -335,6 +335,7 @@ def _read(
 ) -> TurnInput:
     """Called on a thread, as histories may be long."""
     new = [*read_items(body.get("input") or [], new_id, _Finder(service, principal, before)), *more_input]
+    opened = partial(service.responses.sealer.open, principal.name)
     is_compaction = asks_for_compaction(new)
     asked, asking = new, body
     if is_compaction:
@@ -342,7 +343,7 @@ def _read(
         if not before and not new:
             raise ParameterError("input", body.get("input"), "expected items before the compaction_trigger")
         asked, asking = [*new, summary_request()], summary_body(body)
-    opened = partial(service.responses.sealer.open, principal.name)
+        read_body(body, before, asked, opened, fields)  # also the fields that only an answer has
     given = read_body(asking, before, asked, opened, fields)
     read = _fitting(service, given, principal)
     items = (*before, *new)

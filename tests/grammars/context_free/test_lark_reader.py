@@ -111,7 +111,7 @@ def test_a_regular_grammar_is_one_language() -> None:
 
 
 @given(lark_grammars(), st.lists(words(), min_size=1, max_size=6))
-@settings(max_examples=sized(100, usual=40), deadline=None, derandomize=True)
+@settings(max_examples=sized(100, usual=20), deadline=None, derandomize=True)
 def test_random_languages_agree_with_lark(source: str, texts: list[str]) -> None:
     parser = lark_parser(source)
     if parser is None:

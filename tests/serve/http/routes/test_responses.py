@@ -144,9 +144,15 @@ def test_a_trigger_at_the_end_of_the_input_asks_for_a_compaction(client: OpenAI,
     again = client.responses.create(model="default", input="now", previous_response_id=whole["id"])
     assert again.output_text.startswith("[<user>remember 7</><user>Summary of")
     assert again.output_text.endswith("SUMMARY</><user>now</><assistant>]")
-    for wrong in ([plain[1]], [plain[1], plain[0]]):
-        answer = HttpClient(url).post("/v1/responses", {"input": wrong})
-        assert (answer.status, answer.json["error"]["param"][:5]) == (400, "input")
+    for wrong, param in (
+        ({"input": [plain[1]]}, "input"),
+        ({"input": [plain[1], plain[0]]}, "input[0].type"),
+        ({"input": plain, "text": True}, "text"),
+        ({"input": plain, "tool_choice": {}}, "tool_choice.type"),
+        ({"input": plain, "include": 3}, "include"),
+    ):
+        answer = HttpClient(url).post("/v1/responses", wrong)
+        assert (answer.status, answer.json["error"]["param"]) == (400, param)
 
 
 def test_responses_to_every_kind_of_tool_are_read_by_the_models_of_the_client(url: str) -> None:

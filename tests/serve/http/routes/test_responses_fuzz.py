@@ -253,7 +253,7 @@ def test_any_body_is_answered_and_memory_is_bounded(monkeypatch: pytest.MonkeyPa
     with TextTarget(lambda call: replies[call.graph_id % 3]) as target, serving(target) as server:  # type: ignore[arg-type]
         caller = Caller(server.url, SEED)
         with contextlib.closing(caller.connection):
-            for i in range(sized(100_000, usual=400)):
+            for i in range(sized(100_000, usual=300)):
                 caller.call()
                 if i % 50 == 0:
                     (state,) = states
