@@ -149,6 +149,7 @@ LEVELS: dict[str, list[str]] = {
         "access_middleware anthropic_middleware graph_stream snapshot_feed sse text_models",
         "asked_events client_work form_upload openapi request_middleware",
         "body inner_requests response_turn",
+        "mcp_rounds",
         "routes",
         "app",
     ],

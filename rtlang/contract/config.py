@@ -368,6 +368,10 @@ class ServeConfig:
     files_bytes: int = _setting(
         1 << 30, "maximum size of all files of one principal together, outputs of batches included, in bytes"
     )
+    mcp_servers: tuple[str, ...] = _setting(
+        (),
+        "MCP servers whose tools the server calls for clients of /v1/responses, each LABEL=URL or LABEL=COMMAND",
+    )
     request_log: bool = _setting(True, "write one line about each request to the log, without any text of it")
     sglang_routes: bool = _setting(True, "serve /generate and the other routes of SGLang's clients")
     parse_special: bool = _setting(

@@ -44,6 +44,7 @@ from rtlang.serve.network.key_table import KeyTable
 from rtlang.serve.network.socket_counts import SocketCounts
 from rtlang.serve.network.tls import tls_context
 from rtlang.serve.records.request_record import RequestRecords
+from rtlang.serve.responses.mcp_servers import listed_servers
 from rtlang.serve.service import StreamService
 from rtlang.serve.websocket import StreamSocket
 from rtlang.serve.websocket_mode import handshake
@@ -74,13 +75,14 @@ class TokenizerInfo:
 
 
 def check_settings(config: ServeConfig) -> None:
-    """Check the keys, the certificates and the address of a server, which the server reads as it starts: before a model is loaded for it.
+    """Check the settings that a server reads as it starts (keys, certificates, MCP servers, address), before a model is loaded for it.
 
     Raises:
         ConfigError: a server cannot start with them; names the field.
     """
     KeyTable(config)
     tls_context(config)
+    listed_servers(config.mcp_servers)
     _listening_socket(config).close()
 
 

@@ -29,6 +29,7 @@ from rtlang.serve.network.key_table import KeyTable
 from rtlang.serve.network.socket_counts import PrincipalConnections
 from rtlang.serve.openai.chat import ChatFormat
 from rtlang.serve.records.request_record import RequestRecords, current_record
+from rtlang.serve.responses.mcp_servers import McpServers
 from rtlang.serve.responses.state import ResponseState
 from rtlang.serve.resumable import ResumeRegistry, cancel
 from rtlang.work.fair_executor import FairExecutor, shared_limits
@@ -103,6 +104,7 @@ class StreamService:
             loop, server_info.epoch, config.resume_buffer_bytes, metrics, config.max_detached
         )
         self.responses = ResponseState()
+        self.mcp_servers = McpServers(config.mcp_servers)
         self.keys = KeyTable(config)
         self.connections = PrincipalConnections(config)
         self.sockets: set[ServiceSocket] = set()
@@ -114,7 +116,7 @@ class StreamService:
         self.files: FileStore | None = None  # opened at the first use
         self.routes: Sequence[BaseRoute] = ()  # of the application
         self.at_start: list[Callable[[], None]] = []  # called once the server listens
-        self.at_end: list[Callable[[], None]] = []
+        self.at_end: list[Callable[[], None]] = [self.mcp_servers.close]
         self.is_draining = False
         self.idle = asyncio.Event()
         watch = getattr(target, "watch", None)

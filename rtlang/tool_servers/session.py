@@ -50,6 +50,7 @@ def mcp_package() -> Any:
         ConfigError: it is not installed.
     """
     try:
+        import_module("jsonschema")  # the package loads it at the first call, on an event loop
         return import_module("mcp")
     except ImportError as error:
         raise ConfigError("mcp", None, f"MCP needs a package: pip install 'rtlang[mcp]' ({error})") from None

@@ -100,6 +100,7 @@ class ResponseTurn:
         is_stored: whether the request asked to store the response.
         is_background: whether the response runs without its client.
         given: what was read.
+        keep: stores the response, as the request asks; the writer calls it unless the turn is a round of a longer response.
     """
 
     asked: Asked
@@ -108,6 +109,7 @@ class ResponseTurn:
     is_stored: bool
     is_background: bool
     given: TurnInput
+    keep: Callable[[dict[str, Any]], None]
 
     async def chunks(self, service: StreamService, principal: Principal) -> AsyncGenerator[list[Chunk], None]:
         """The events of the response in groups, the last of which is `response.completed` or `response.incomplete`.
@@ -180,6 +182,7 @@ async def open_turn(
     lookup: Lookup | None = None,
     on_done: Callable[[StoredResponse], None] | None = None,
     more_input: Sequence[Item] = (),
+    is_round: bool = False,
 ) -> ResponseTurn:
     """Read the body of a request.
 
@@ -189,6 +192,7 @@ async def open_turn(
         lookup: finds an earlier response before the store of the server is asked, such as the last one of a connection.
         on_done: called with every response that ended, whether or not it is stored.
         more_input: items after those of the body.
+        is_round: the turn is a part of a response, which is kept as a whole.
     Raises:
         ParameterError: a field is not supported, missing or invalid; names it.
         HttpError: the earlier response, the conversation or the model is unknown.
@@ -220,7 +224,8 @@ async def open_turn(
 
     heading = _heading(given, served_model(service, turn.read.asked.model), is_stored)
     seal = partial(state.sealer.seal, principal.name, THOUGHT) if turn.body.seals_thoughts else None
-    writer = ResponsesWriter(turn.read, heading, tokens.bytes_of, new_id, keep, turn.body.tools, seal)
+    on_end = _ignored if is_round else keep
+    writer = ResponsesWriter(turn.read, heading, tokens.bytes_of, new_id, on_end, turn.body.tools, seal)
     if turn.is_compaction:
 
         def compacted(summary: str) -> str:
@@ -233,7 +238,11 @@ async def open_turn(
         constraint_field=field_here(turn.read.asked.constraint_field),
         budget_field="max_output_tokens",
     )
-    return ResponseTurn(asked, writer, tokens, is_stored, is_background, turn)
+    return ResponseTurn(asked, writer, tokens, is_stored, is_background, turn, keep)
+
+
+def _ignored(response: dict[str, Any]) -> None:
+    """A round of a longer response is not kept."""
 
 
 def stored_response(

@@ -32,6 +32,7 @@ _HINTS = (
     "created_by",
     "caller",
     "async",
+    "approval_request_id",
     "metadata",
     "internal_chat_message_metadata_passthrough",
 )
@@ -44,6 +45,8 @@ _PREFIXES = {
     "custom_tool_call": "ctc",
     "custom_tool_call_output": "ctco",
     "compaction": "cmp",
+    "mcp_call": "mcp",
+    "mcp_list_tools": "mcpl",
     "local_shell_call": "lsh",
     "shell_call": "sh",
     "apply_patch_call": "apc",
@@ -64,6 +67,8 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
     "tool_search_call": ("call_id", "arguments", "execution"),
     "tool_search_output": ("call_id", "tools", "execution"),
     "additional_tools": ("role", "tools"),
+    "mcp_call": ("server_label", "name", "arguments", "output", "error"),
+    "mcp_list_tools": ("server_label", "tools", "error"),
     "reasoning": ("summary", "content", "encrypted_content"),
     "compaction": ("encrypted_content",),
     TRIGGER: (),
@@ -194,6 +199,10 @@ class ChatHistory:
                 self._output(given, where, json_text({"tools": names}), item.get("id"))
             case "additional_tools":
                 self._tools.add(read_list(given, "tools", at), f"{at}tools", again=True)
+            case "mcp_call":
+                self._mcp_call(given, where, item)
+            case "mcp_list_tools":  # the tools of a request are listed by the request
+                return
             case "reasoning":
                 self._thought = self._thought_of(given, where)
             case "compaction" | "compaction_summary":
@@ -250,6 +259,16 @@ class ChatHistory:
         call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
         self.messages[-1].setdefault("tool_calls", []).append(call)
 
+    def _mcp_call(self, given: Mapping[str, Any], where: str, item: Mapping[str, Any]) -> None:
+        """A call that a server made, with its result."""
+        at = f"{where}."
+        name = model_name(read_text(given, "name", at), read_text(given, "server_label", at))
+        error, call_id = given.get("error"), item.get("id")
+        output = read_text(given, "output", at) if "output" in given else ""
+        text = output if error is None else f"Error: {error if isinstance(error, str) else _error_text(error)}"
+        self._call(given, where, name, read_text(given, "arguments", at), None, call_id)
+        self._output(given, where, text, call_id)
+
     def _output(self, given: Mapping[str, Any], where: str, text: str, other_id: Any = None) -> None:
         call_id = given.get("call_id", other_id)
         if not isinstance(call_id, str):
@@ -285,6 +304,16 @@ class ChatHistory:
 def _name(given: Mapping[str, Any], where: str) -> str:
     namespace = read_text(given, "namespace", where) if "namespace" in given else None
     return model_name(read_text(given, "name", where), namespace)
+
+
+def _error_text(error: Any) -> str:
+    """The text of the error of a call, which has a message or text parts."""
+    if not isinstance(error, Mapping):
+        return str(error)
+    parts = error.get("content")
+    if not isinstance(parts, list):
+        return str(error.get("message", ""))
+    return "".join(str(part.get("text", "")) for part in parts if isinstance(part, Mapping))
 
 
 def _is_object(text: str) -> bool:

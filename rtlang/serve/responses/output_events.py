@@ -102,6 +102,11 @@ class ResponsesWriter:
         self._tokens = SectionedTokens(token_bytes)
         self._usage = UsageCount()
 
+    @property
+    def heading(self) -> Mapping[str, Any]:
+        """The fields of the response that follow from the request."""
+        return self._heading
+
     def response(self, events: Iterable[Event]) -> dict[str, Any]:
         """The response to all events of a graph whose nodes have all finished."""
         for event in events:

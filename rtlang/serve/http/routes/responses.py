@@ -7,7 +7,7 @@ after that, and after a restart of the server, its id is unknown and the request
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -22,15 +22,18 @@ from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError
+from rtlang.serve.http.mcp_rounds import McpRounds, open_rounds
 from rtlang.serve.http.response_turn import ResponseTurn, WorkRunner, open_turn, read_turn, stored_response
 from rtlang.serve.http.routes.background_responses import BackgroundRun, BackgroundRuns
 from rtlang.serve.http.routes.openai import respond
-from rtlang.serve.http.sse import SseResponse, sse_event, unless_disconnected
+from rtlang.serve.http.sse import DONE, SseResponse, sse_event, unless_disconnected
 from rtlang.serve.http.text_models import needed_text_service
 from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.records.request_record import CLIENT_CLOSED
 from rtlang.serve.responses.conversations import item_page
 from rtlang.serve.responses.input_items import TRIGGER
+from rtlang.serve.responses.mcp_tools import has_mcp_tools
+from rtlang.serve.responses.output_events import Chunk
 from rtlang.serve.responses.request_body import COMPACT_FIELDS, COUNT_FIELDS, without_metadata
 from rtlang.serve.responses.store import StoredResponse
 from rtlang.serve.service import StreamService
@@ -61,6 +64,8 @@ class _ResponseRoutes:
     async def create(self, request: Request) -> Response:
         service, principal = self._service, principal_of(request)
         body = await read_map(request, service)
+        if has_mcp_tools(body):
+            return await self._in_rounds(request, body, principal)
         turn = await open_turn(service, body, principal, work_of(request, service), request.state.num_body_bytes)
         if turn.is_background:
             run = await self._runs.start(turn, principal)
@@ -142,13 +147,26 @@ class _ResponseRoutes:
         size = sum(len(item["encrypted_content"]) for item in response["output"])
         return await self._sent(request, made | {"object": "response.compaction"}, size)
 
+    async def _in_rounds(self, request: Request, body: dict[str, Any], principal: Principal) -> Response:
+        service = self._service
+        if body.get("background"):
+            raise ParameterError("background", True, "not together with tools of type mcp")
+        work, num_bytes = work_of(request, service), request.state.num_body_bytes
+        rounds = await open_rounds(service, body, principal, work, num_bytes)
+
+        def failed(error: BaseException) -> list[bytes]:
+            return [sse_event(rounds.failure(error), event="response.failed")]
+
+        if rounds.first.asked.is_stream:
+            return SseResponse(_encoded_rounds(rounds), on_error=failed)
+        response = await unless_disconnected(request, _last_response(rounds.chunks()))
+        if response is None:
+            return Response(status_code=CLIENT_CLOSED)
+        return await self._sent(request, response, rounds.first.given.num_bytes)
+
     async def _whole(self, turn: ResponseTurn, principal: Principal) -> dict[str, Any]:
         """The response of a turn when it has ended."""
-        found: dict[str, Any] = {}
-        async with contextlib.aclosing(turn.chunks(self._service, principal)) as groups:
-            async for group in groups:
-                found = group[-1].get("response", found)
-        return found
+        return await _last_response(turn.chunks(self._service, principal))
 
     async def _sent(self, request: Request, response: dict[str, Any], num_bytes: int) -> Response:
         write, price = partial(json_bytes, response), num_bytes * REPLY_S_PER_CHAR
@@ -163,6 +181,22 @@ def work_of(request: Request, service: StreamService) -> WorkRunner:
         return run_for(request, service, price, fn, kind=kind, may_wait=may_wait)
 
     return run
+
+
+async def _last_response(chunks: AsyncGenerator[list[Chunk], None]) -> dict[str, Any]:
+    """The response in the last event of a stream."""
+    found: dict[str, Any] = {}
+    async with contextlib.aclosing(chunks) as groups:
+        async for group in groups:
+            found = group[-1].get("response", found)
+    return found
+
+
+async def _encoded_rounds(rounds: McpRounds) -> AsyncGenerator[Sequence[bytes], None]:
+    async with contextlib.aclosing(rounds.chunks()) as groups:
+        async for group in groups:
+            yield [sse_event(chunk, event=chunk["type"]) for chunk in group]
+    yield (DONE,)
 
 
 def _streamed(run: BackgroundRun, after: int) -> Response:
