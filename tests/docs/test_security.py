@@ -52,6 +52,17 @@ CLAIMS: dict[str, tuple[str, ...]] = {
         "tests/engine/constraints/test_lanes.py::test_hostile_patterns_hold_up_a_small_one_by_one_slice",
         "tests/system/test_abuse.py::test_hostile_constraints",
     ),
+    "Responses, conversations and background runs are limited": (
+        "tests/serve/responses/test_store.py::test_the_bound_holds_under_random_use",
+        "tests/serve/responses/test_conversations.py::test_a_conversation_that_outgrows_its_share_stays_as_it_was",
+        "tests/serve/http/routes/test_background_responses.py::test_unfinished_ones_are_bounded_and_old_events_are_dropped",
+        "tests/serve/http/routes/test_background_responses.py::test_nobody_else_sees_it",
+        "tests/serve/responses/test_conversations.py::test_items_are_added_and_removed_for_the_owner_only",
+    ),
+    "The opaque items of `/v1/responses`": (
+        "tests/serve/responses/test_sealing.py::test_a_sealed_value_opens_for_its_owner_and_purpose",
+        "tests/serve/responses/test_sealing.py::test_a_changed_text_does_not_open",
+    ),
     "Work on texts takes turns between keys.": (
         "tests/work/test_fair_queue.py",
         "tests/test_forbidden.py::test_work_of_requests_takes_turns_between_principals",
