@@ -249,7 +249,11 @@ def environment(client: Client) -> Path:
             (folder / "built").touch()
         return folder
     wanted = "\n".join((sys.version, *client.packages, "--", *client.bare))
-    folder = home() / f"{client.name}-{hashlib.sha256(wanted.encode()).hexdigest()[:12]}"
+    requires = client.packages, client.bare
+    first = next(
+        (each for each in CLIENTS if (each.packages, each.bare) == requires), client
+    )  # others share its environment
+    folder = home() / f"{first.name}-{hashlib.sha256(wanted.encode()).hexdigest()[:12]}"
     if not (folder / "built").exists():
         shutil.rmtree(folder, ignore_errors=True)
         venv.create(folder, with_pip=True)

@@ -6,7 +6,7 @@ import asyncio
 from typing import Literal
 
 import anthropic
-from address import KEY, MODEL, QUESTION, SERVER
+from address import ALIAS, KEY, MODEL, QUESTION, SERVER
 from anthropic import beta_tool
 from anthropic.types import Message, MessageTokensCount
 from pydantic import BaseModel
@@ -159,7 +159,8 @@ def loop() -> None:
 
 
 def models() -> None:
-    (listed,) = client.models.list(limit=5)
+    listed, other = client.models.list(limit=5)
+    assert other.id == ALIAS
     assert (listed.id, listed.type, listed.lifecycle) == (MODEL, "model", "active")
     assert client.models.retrieve(MODEL) == listed
     assert listed.max_input_tokens > 0

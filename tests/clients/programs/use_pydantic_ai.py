@@ -60,17 +60,17 @@ async def loops() -> None:
         agent = Agent(model, tools=[get_weather])
         first = await agent.run(WEATHER)
         assert (first.output, take_asked()) == (ANSWER, ["Oslo"]), model
-        thoughts = [
-            part.content for each in first.all_messages() for part in each.parts if isinstance(part, ThinkingPart)
-        ]
-        assert THOUGHT in thoughts
+        thoughts = [part for each in first.all_messages() for part in each.parts if isinstance(part, ThinkingPart)]
+        said = [(part.content, *(part.provider_details or {}).get("raw_content", ())) for part in thoughts]
+        assert any(THOUGHT in each for each in said), thoughts
         second = await agent.run(TWO_CITIES, message_history=first.all_messages())
         assert (second.output, sorted(take_asked())) == (COMPARED, ["Oslo", "Rome"])
         assert second.usage.cache_read_tokens > 0
         async with agent.run_stream(STORY) as stream:
             assert "".join([piece async for piece in stream.stream_text(delta=True, debounce_by=None)]) == TOLD
         assert (await Agent(model, output_type=ToolOutput(Person)).run(DOOR)).output.model_dump() == ADA
-        assert (await Agent(model, output_type=NativeOutput(Person)).run(DOOR)).output.model_dump() == ADA
+        if not isinstance(model, AnthropicModel):  # it knows by their names which models have this
+            assert (await Agent(model, output_type=NativeOutput(Person)).run(DOOR)).output.model_dump() == ADA
 
 
 asyncio.run(main())

@@ -75,7 +75,7 @@ assert.ok(greeted.length);
 
 const listed = [];
 for await (const each of client.models.list({ limit: 5 })) listed.push(each.id);
-assert.deepEqual(listed, [model]);
+assert.deepEqual(listed, [model, process.env.RTLANG_CLIENTS_ALIAS]);
 await assert.rejects(client.messages.create({ ...options, bogus: 2 }), Anthropic.BadRequestError);
 await assert.rejects(client.messages.create({ ...options, model: "other" }), (error) => error instanceof Anthropic.NotFoundError && Boolean(error.requestID));
 const stranger = new Anthropic({ baseURL: process.env.RTLANG_CLIENTS_URL, apiKey: "wrong", maxRetries: 0 });
