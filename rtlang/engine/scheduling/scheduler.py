@@ -460,9 +460,9 @@ class Scheduler:
         return 0
 
     def _has_turn(self, plan: StepPlan, request: Request, now: float) -> bool:
-        """Whether the session of a request is among those that are worked on."""
+        """Whether the session of a request is among those that are worked on, or it goes before all others anyway."""
         turn = request.turn
-        if self._sessions is None or turn is None:
+        if self._sessions is None or turn is None or request.spec.priority < 0:
             return True
         owner = turn.session.owner
         if self._sessions.may_start(turn, now - request.arrival_time, now, is_behind=owner in plan.refused):

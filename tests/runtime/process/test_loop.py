@@ -98,6 +98,22 @@ def test_a_command_may_give_its_result_or_raise_to_the_caller() -> None:
         world.loop.run(lambda: 9)
 
 
+def test_an_engine_that_waits_for_a_time_is_asked_again_then() -> None:
+    engine = FakeEngine()
+    world = Loop(engine)
+    done = threading.Event()
+    begun = world.loop.run(world.loop.clock)
+    world.loop.post(lambda: setattr(engine, "retry_at", begun + 0.02))
+
+    def look() -> None:
+        done.set() if engine.retried else world.loop.call_at(world.loop.clock() + 0.01, look)
+
+    world.loop.post(look)
+    assert done.wait(LIMIT_S)
+    world.loop.stop()
+    assert engine.retried[0] >= begun + 0.02
+
+
 def test_work_is_done_until_there_is_none() -> None:
     engine = FakeEngine()
     world = Loop(engine)
