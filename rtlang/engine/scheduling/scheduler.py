@@ -48,7 +48,7 @@ MAX_LOOKED_UP = 200_000
 LOOK_UP = 1000
 """Work of a look-up, besides its tokens and the requests that may compute its prefix: 20 us, 0.02 us and 0.06 us, when measured."""
 
-ASK_SESSION = 200
+ASK_SESSION = 400
 """Work of asking whether the session of a request has its turn."""
 
 IDLE_COSTS = 3.0

@@ -10,10 +10,10 @@ from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.cache.scope import CacheScope
 from rtlang.contract.runs.principal import Principal
 from rtlang.contract.runs.session_options import SessionOptions
-from rtlang.engine.sessions.residency import Family, Leaving, Residency
+from rtlang.engine.sessions.residency import MAX_WAIT_S, Family, Leaving, Residency
 from rtlang.engine.sessions.return_times import ReplyKind
 from rtlang.engine.sessions.session_pages import SessionPages
-from rtlang.engine.sessions.session_table import Session, SessionTable, Turn, TurnKind
+from rtlang.engine.sessions.session_table import LEAD_S, Session, SessionTable, Turn, TurnKind
 
 MAX_HEADER_TOKENS = 32
 """Tokens behind the end of the last message of a prompt in which its end is looked for: the header of the reply."""
@@ -64,6 +64,8 @@ class EngineSessions:
         border = message_border(prompt_ids, eos_ids)
         turn = self.table.begin(principal.name, principal.namespace, prompt_ids, border, now)
         session = turn.session
+        if self.residency.is_full and self.residency.is_resident(session):  # before all that wait for room
+            turn.arrival_s = max(session.first_seen_s, now - LEAD_S - MAX_WAIT_S)
         if turn.kind is TurnKind.NEW:
             session.num_shared_tokens = session.num_root_tokens = self._cache.num_in_pages(prompt_ids, scope)
         self.num_forks += turn.kind is TurnKind.FORK

@@ -102,6 +102,11 @@ class Residency:
     def __iter__(self) -> Iterator[Family]:
         return iter(self._families.values())
 
+    @property
+    def is_full(self) -> bool:
+        """Whether a session that is not resident may have to wait."""
+        return self.num_tokens > self._admission
+
     def is_resident(self, session: Session) -> bool:
         """Whether it is among those that are worked on."""
         return session.root_id in self._families or session.root_id in self._answered

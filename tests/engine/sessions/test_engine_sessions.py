@@ -7,14 +7,17 @@ from typing import Any
 
 import pytest
 
+from rtlang.cache.prefix_cache import PrefixCache
+from rtlang.cache.scope import PUBLIC
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.runs.principal import Principal
 from rtlang.contract.runs.session_options import SessionOptions
 from rtlang.engine.engine import Engine
 from rtlang.engine.requests.request import Request
-from rtlang.engine.sessions.engine_sessions import EVICTED, message_border
+from rtlang.engine.sessions.engine_sessions import EVICTED, EngineSessions, message_border
+from rtlang.engine.sessions.residency import MAX_WAIT_S
 from rtlang.engine.sessions.return_times import ReplyKind
-from rtlang.engine.sessions.session_table import Session, TurnKind
+from rtlang.engine.sessions.session_table import LEAD_S, Session, Turn, TurnKind
 from tests.support.engine.agent_simulation import (
     AgentRunner,
     AgentSimulation,
@@ -104,6 +107,22 @@ def test_without_the_setting_nothing_is_looked_for() -> None:
     driver.run()
     assert driver.engine.sessions is None
     assert request.turn is None
+
+
+def test_a_resident_goes_before_all_that_wait_for_room() -> None:
+    sessions, chat = EngineSessions(PrefixCache(10, 4)), SessionOptions(call_marks=("c",))
+
+    def begin(prompt: list[int], now: float) -> Turn:
+        return sessions.begin(Principal("a"), prompt, PUBLIC, {0}, chat, now)
+
+    first = begin(list(range(1, 35)), 0.0)
+    sessions.start(first)
+    sessions.end(first, list(range(1, 36)), 34, "c", PUBLIC, chat, 1.0, num_cached=0)
+    assert not sessions.may_start(begin([90, 91, 92], 2.0), 1.0, 2.0, is_behind=False)
+    back = begin(list(range(1, 40)), 200.0)
+    assert back.arrival_s == 200.0 - LEAD_S - MAX_WAIT_S
+    assert sessions.may_start(back, 0.0, 200.0, is_behind=True)
+    assert begin([94, 95], 200.0).arrival_s == 200.0
 
 
 @pytest.mark.parametrize("seed", range(sized(60, usual=6)))

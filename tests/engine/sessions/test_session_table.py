@@ -59,10 +59,10 @@ def test_sessions_are_those_of_string_prefixes(seed: int) -> None:
             output = [generator.randrange(2) for _ in range(generator.choice((0, 1, 5, 80)))]
             table.end(each.turn, output, generator.choice(tuple(ReplyKind)), now)
             each.output, each.is_running = _text(output), False
-            session = each.turn.session
-            oracle = oracles[session.owner, session.namespace]
+            ended = each.turn.session
             if output:
-                oracle.points[each.prompt + each.output] = session, session.num_turns
+                points = oracles[ended.owner, ended.namespace].points
+                points[each.prompt + each.output] = ended, ended.num_turns
             continue
         owner, namespace = generator.choice("ab"), generator.choice(("", "n"))
         oracle = oracles.setdefault((owner, namespace), _Oracle())
