@@ -207,8 +207,7 @@ class PrefixCache:
 
     def can_allocate(self, num_pages: int, rank: float | None = None) -> bool:
         """Whether `allocate` could hand out so many pages; cheaper than `num_available_to` unless holds decide."""
-        num_more = self.num_available - num_pages
-        if num_more < 0:
+        if (num_more := self.num_available - num_pages) < 0:
             return False
         return rank is None or num_more >= self.num_held or num_pages <= self.num_available_to(rank)
 
@@ -368,9 +367,8 @@ class PrefixCache:
 
     def demote_end(self, hold: Hold, start: int) -> None:
         """`demote` for the sequence of a hold that is not granted (any more), if it is still there."""
-        node = hold.node if hold.leaf is None or not hold.leaf.is_attached else hold.leaf
-        if node.is_attached:
-            self._tree.demote(node, -(-start // self.page_size))
+        node = hold.leaf if hold.leaf is not None and hold.leaf.is_attached else hold.node
+        self._tree.demote(node, -(-start // self.page_size))
 
     def allocate(self, num_pages: int, *, rank: float | None = None) -> list[int] | None:
         """Allocate private pages, in contiguous runs if possible. If needed, evicts unlocked leaves, least recently used first.
