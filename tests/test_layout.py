@@ -126,6 +126,14 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/benchmarks/programs/test_ablation.py",
         "the command, which is run there",
     ),
+    "rtlang/bench/agents/catalogue.py": (
+        "tests/bench/agents/test_replay.py",
+        "each door is run against a server there",
+    ),
+    "rtlang/bench/agents/more_doors.py": (
+        "tests/bench/agents/test_replay.py",
+        "each door is run against a server there",
+    ),
     "rtlang/bench/comparison/sides.py": (
         "tests/bench/comparison/test_run.py",
         "both sides run every workload there",

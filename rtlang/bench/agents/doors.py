@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from rtlang.contract.errors import RtlangError
 
-_TIMEOUT_S = 900.0
+TIMEOUT_S = 900.0
 Message = dict[str, Any]
 
 
@@ -75,7 +75,7 @@ class HttpConnection:
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         assert parts.hostname is not None
-        self._connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=_TIMEOUT_S)
+        self._connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=TIMEOUT_S)
 
     def close(self) -> None:
         """Close it."""
@@ -145,7 +145,7 @@ class ChatDoor:
             "stream_options": {"include_usage": True},
             "prompt_cache_key": request.key,
         }
-        reading, calls, content = _Reading(), dict[int, dict[str, str]](), ""
+        reading, calls, content = Reading(), dict[int, dict[str, str]](), ""
         for chunk in self._http.events("/v1/chat/completions", body):
             usage = chunk.get("usage")
             if usage:
@@ -164,10 +164,6 @@ class ChatDoor:
         return reading.reply(assistant_message(content, list(calls.values())))
 
 
-DOORS: dict[str, Callable[[str], Door]] = {"chat": ChatDoor}
-"""The doors by name, each made for the URL of a server."""
-
-
 def assistant_message(content: str, calls: Sequence[Mapping[str, str]]) -> Message:
     """A message of the assistant with these calls, each a map of `id`, `name` and `arguments`."""
     if not calls:
@@ -183,23 +179,34 @@ def assistant_message(content: str, calls: Sequence[Mapping[str, str]]) -> Messa
     return {"role": "assistant", "content": content or None, "tool_calls": listed}
 
 
-class _Reading:
-    """What is noted while a stream is read."""
+class Reading:
+    """Notes times and counts while a stream is read. It begins when it is made."""
 
     def __init__(self) -> None:
         self._started = perf_counter()
         self._first_s: float | None = None
-        self._counts: tuple[int, int, int] | None = None
+        self._counts: dict[str, int] = {}
 
     def note_text(self) -> None:
+        """Note that text has come."""
         if self._first_s is None:
             self._first_s = perf_counter() - self._started
 
     def count(self, num_prompt: int, num_cached: int, num_output: int) -> None:
-        self._counts = num_prompt, num_cached, num_output
+        """Note the tokens."""
+        self.merge({"prompt": num_prompt, "cached": num_cached, "output": num_output})
+
+    def merge(self, counts: Mapping[str, int]) -> None:
+        """Note some of the tokens; later counts replace earlier ones."""
+        self._counts |= counts
 
     def reply(self, message: Message) -> Reply:
-        if self._counts is None:
+        """The reply with this message.
+
+        Raises:
+            RtlangError: the stream had no counts.
+        """
+        if len(self._counts) < 3:
             raise RtlangError("the stream ended without usage")
         first_s = perf_counter() - self._started if self._first_s is None else self._first_s
-        return Reply(message, first_s, *self._counts)
+        return Reply(message, first_s, self._counts["prompt"], self._counts["cached"], self._counts["output"])

@@ -15,7 +15,8 @@ from itertools import count
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from rtlang.bench.agents.doors import DOORS, Door, HttpConnection, Message, Reply, Request
+from rtlang.bench.agents.catalogue import DOORS
+from rtlang.bench.agents.doors import Door, HttpConnection, Message, Reply, Request
 from rtlang.bench.agents.traces import MIN_OUTPUT_TOKENS, Task, Turn
 
 

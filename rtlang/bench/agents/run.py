@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from rtlang.bench.agents.doors import DOORS
+from rtlang.bench.agents.catalogue import DOORS
 from rtlang.bench.agents.model import AFTER, BEFORE, SHAPE, write_model
 from rtlang.bench.agents.replay import Marks, replay, warm_up
 from rtlang.bench.agents.report import INFERRED, LRU, AgentFigures, AgentsReport

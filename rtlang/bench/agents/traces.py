@@ -132,7 +132,8 @@ def _tool(name: str) -> dict[str, Any]:
         "required": ["path"],
         "additionalProperties": False,
     }
-    function = {"name": name, "description": f"Runs {name.replace('_', ' ')}.", "parameters": parameters}
+    # In the order in which every door gives them to the template, so that all prompts of a kind have one text.
+    function = {"name": name, "parameters": parameters, "description": f"Runs {name.replace('_', ' ')}."}
     return {"type": "function", "function": function}
 
 

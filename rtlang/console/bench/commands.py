@@ -168,7 +168,7 @@ def bench_agents(
 
     Each trace runs with a KV pool for all conversations, and for a third and a tenth of them, with inferred sessions and without.
     """
-    from rtlang.bench.agents.doors import DOORS
+    from rtlang.bench.agents.catalogue import DOORS
     from rtlang.bench.agents.report import INFERRED, LRU
     from rtlang.bench.agents.run import AgentsOptions, run_agents
     from rtlang.bench.agents.traces import TraceOptions

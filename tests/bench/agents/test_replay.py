@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from rtlang.bench.agents.doors import DOORS
+from rtlang.bench.agents.catalogue import DOORS
 from rtlang.bench.agents.model import write_model
 from rtlang.bench.agents.replay import Marks, Replayed, replay, warm_up
 from rtlang.bench.agents.traces import Task, TraceOptions, make_tasks

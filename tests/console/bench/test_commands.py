@@ -73,7 +73,7 @@ def test_language_tells_every_figure_and_fails_over_a_limit(
     [
         (["--pools", "1,x"], "--pools 1,x: expected numbers above 0"),
         (["--pools", "0"], "--pools 0: expected numbers above 0"),
-        (["--doors", "chat,fax"], "--doors chat,fax: expected names among chat"),
+        (["--doors", "chat,fax"], "--doors chat,fax: expected names among chat, responses, messages, websocket"),
         (["--side", "both"], "--side both: expected lru or sessions"),
         (["--json", "/no/such/folder/x.json"], "the parent folder does not exist"),
     ],
