@@ -284,7 +284,8 @@ def test_a_name_that_occurs_twice_in_a_free_object_has_its_last_value(name: str)
     call = ToolCall("f", {"o": {}}, "0", text=f'{{"o": {written}}}')
     given = "".join(text for text, _ in rendered_calls(name, [call]))
     if FORMATS[name].arguments is not ArgumentStyle.JSON:
-        if FORMATS[name].arguments is ArgumentStyle.TAGGED and FORMATS[name].tagged.item:
+        tagged = FORMATS[name].tagged
+        if tagged is not None and tagged.item:
             given = given.replace("<o>", f"<o>{written}")  # objects with any names are JSON
         else:
             given = with_object(name, given, written)

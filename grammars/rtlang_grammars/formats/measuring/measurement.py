@@ -287,8 +287,8 @@ class _Measurement:
         call_before, call_after = before, after
         if two is not None:
             second = two.find(SECOND)
-            lead = len(two) - len(two.lstrip("\n"))
-            inner = two[lead + len(before) + len(FIRST) + (arguments.end - name_at - len(FIRST)) : second]
+            skipped = len(two) - len(two.lstrip("\n"))
+            inner = two[skipped + len(before) + len(FIRST) + (arguments.end - name_at - len(FIRST)) : second]
             head, _ = _numbered(before, 0)
             inner_head, _ = _numbered(inner, 1)
             call_before = common_end(head, inner_head)

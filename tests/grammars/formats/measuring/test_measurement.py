@@ -105,7 +105,10 @@ def test_an_unknown_template_is_measured_and_its_mask_accepts_what_it_writes(kin
         "n": {"type": "integer"},
         "l": {"type": "array", "items": {"type": "integer"}},
     }
-    tools = [{"name": "f", "parameters": {"type": "object", "properties": properties}}, {"name": "g"}]
+    tools: list[dict[str, Any]] = [
+        {"name": "f", "parameters": {"type": "object", "properties": properties}},
+        {"name": "g"},
+    ]
     matcher = matcher_of(tool_grammar(measured, tools, tool_choice="required", reasoning="forbidden"))
     calls = [ToolCall("f", {"s": "日本 a, b (c)", "n": -3, "l": [1, 2]}, "call-1"), ToolCall("g", {}, "call-2")]
     plain = [
