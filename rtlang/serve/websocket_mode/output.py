@@ -29,10 +29,6 @@ class ModeOutput:
         """Whether the socket takes more frames now."""
         return self.close_code is None and self._flow.is_drained
 
-    def write(self, frames: Sequence[bytes]) -> None:
-        """`send`, for small events of a response that go past its task."""
-        self.send(frames)
-
     def send(self, frames: Sequence[bytes]) -> None:
         """Send frames; they are dropped once the connection closes."""
         if self.close_code is None and frames:

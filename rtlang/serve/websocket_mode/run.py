@@ -6,15 +6,16 @@ fails later with `response.failed`; what it was to continue is forgotten then.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
 from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.accounts.request_context import RequestContext
-from rtlang.contract.events import Event, GraphFinished
+from rtlang.contract.events import Event
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Generate, RequestGraph
 from rtlang.contract.runs.principal import Principal
@@ -22,7 +23,7 @@ from rtlang.serve.http.asked_events import asked_events
 from rtlang.serve.http.direct_events import DirectEvents
 from rtlang.serve.http.errors import described_error
 from rtlang.serve.http.response_turn import ResponseTurn, open_turn
-from rtlang.serve.json_parts import json_bytes
+from rtlang.serve.json_parts import json_text
 from rtlang.serve.openai.shapes import Asked
 from rtlang.serve.records.request_record import current_record
 from rtlang.serve.responses.output_events import Chunk
@@ -81,7 +82,7 @@ class ResponseRun:
                 status = 200
             except Exception as error:
                 status, body = described_error(error)
-                self._output.send(running.failure(status, body))
+                self._output.send(await running.failure(status, body))
                 done = None
                 self._forget_previous(asked)
         finally:
@@ -127,7 +128,7 @@ class _Running:
     def __init__(self, service: StreamService, principal: Principal, output: ModeOutput, asked: Create) -> None:
         self._service, self._principal, self._output, self._asked = service, principal, output, asked
         self._turn: ResponseTurn | None = None
-        self._has_begun = False
+        self._may_pass = False
         self._done: StoredResponse | None = None
 
     async def run(self, lookup: Callable[[str], StoredResponse | None]) -> StoredResponse | None:
@@ -147,45 +148,62 @@ class _Running:
             on_done=self._note_done,
         )
         graph = turn.asked if asked.generates else _prompt_only(turn.asked)
-        batches = asked_events(service, graph, principal, DirectEvents(self._output, self._encoded))
-        begin = service.loop.call_later(_FIRST_WAIT_S, self._begin)
-        try:
-            async with aclosing(batches):
-                async for events in batches:
-                    begin.cancel()
-                    await turn.tokens.load(events)
-                    self._output.send(await service.encode(principal, events, partial(self._encoded, events)))
-                    await self._output.drain()
-                    if isinstance(events[-1], GraphFinished):
-                        break
-        finally:
-            begin.cancel()
+        batches = asked_events(service, graph, principal, DirectEvents(self, self._encoded))
+        async with aclosing(batches):
+            first = asyncio.ensure_future(anext(batches))
+            try:
+                await asyncio.wait((first,), timeout=_FIRST_WAIT_S)
+                if not first.done():  # the first token takes long
+                    begin = partial(self._frames, turn.writer.begin())
+                    self._output.send(await service.encode(principal, (), begin, more_s=turn.given.heading_s))
+                    self._may_pass = True
+                await self._send(await first)
+            finally:
+                first.cancel()
+                with suppress(asyncio.CancelledError, Exception):
+                    await first
+            self._may_pass = True
+            async for events in batches:
+                await self._send(events)
         return self._done
 
-    def failure(self, status: int, body: Chunk) -> list[bytes]:
+    async def failure(self, status: int, body: Chunk) -> list[bytes]:
         """The frames for an error. `body`: of the error response over HTTP."""
-        if self._turn is None or not self._has_begun:
+        turn = self._turn
+        if turn is None or not turn.writer.has_begun:
             return [error_frame(status, body, self._asked.lane)]
-        return self._frames([self._turn.writer.failure(body)])
+        made = partial(self._failed, turn, body)
+        return await self._service.encode(self._principal, (), made, more_s=turn.given.heading_s)
 
-    def _begin(self) -> None:
-        """Show that the response is in progress: its first token takes long."""
-        assert self._turn is not None
-        if not self._has_begun:
-            self._has_begun = True
-            self._output.send(self._frames(list(self._turn.writer.begin())))
+    def _failed(self, turn: ResponseTurn, body: Chunk) -> list[bytes]:
+        return self._frames([turn.writer.failure(body)])
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether small events may go past the task: the response has begun, and the socket takes frames."""
+        return self._may_pass and self._output.is_ready
+
+    def write(self, frames: Sequence[bytes]) -> None:
+        """Send the frames of small events."""
+        self._output.send(frames)
+
+    async def _send(self, events: Sequence[Event]) -> None:
+        turn = self._turn
+        assert turn is not None
+        await turn.tokens.load(events)
+        encode, more_s = partial(self._encoded, events), turn.heading_s(events)
+        self._output.send(await self._service.encode(self._principal, events, encode, more_s=more_s))
+        await self._output.drain()
 
     def _encoded(self, events: Sequence[Event]) -> list[bytes]:
         assert self._turn is not None
         writer = self._turn.writer
         shown = writer.chunks if self._asked.generates else writer.prepared
-        chunks = [chunk for event in events for chunk in shown(event)]
-        self._has_begun = self._has_begun or bool(chunks)
-        return self._frames(chunks)
+        return self._frames(chunk for event in events for chunk in shown(event))
 
-    def _frames(self, chunks: Sequence[Chunk]) -> list[bytes]:
+    def _frames(self, chunks: Iterable[Chunk]) -> list[bytes]:
         lane = {} if self._asked.lane is None else {"stream_id": self._asked.lane}
-        return [json_bytes(chunk | lane) for chunk in chunks]
+        return [json_text(chunk | lane).encode(errors="replace") for chunk in chunks]
 
     def _note_done(self, done: StoredResponse) -> None:
         self._done = done
