@@ -51,7 +51,7 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/serve/records/test_door_spans.py",
         "contexts become spans, and spans contexts, over two processes there",
     ),
-    "rtlang/serve/http/request_middleware.py": (
+    "rtlang/serve/http/middleware/request_middleware.py": (
         "tests/serve/records/test_request_record.py",
         "it begins and ends the records that are tested there",
     ),
@@ -150,7 +150,7 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/serve/websocket_mode/test_socket.py",
         "responses run, fail and continue each other on real sockets there",
     ),
-    "rtlang/serve/http/asked_events.py": (
+    "rtlang/serve/http/events/asked_events.py": (
         "tests/serve/http/routes/test_openai.py",
         "every response of the OpenAI API is made of these events",
     ),

@@ -37,7 +37,7 @@ from rtlang.serve.connection import ServerInfo
 from rtlang.serve.http.app import create_app
 from rtlang.serve.http.errors import error_body
 from rtlang.serve.http.inner_requests import InnerRequests
-from rtlang.serve.http.request_middleware import record_of
+from rtlang.serve.http.middleware.request_middleware import record_of
 from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.network.http_connection import HttpConnection
 from rtlang.serve.network.key_table import KeyTable

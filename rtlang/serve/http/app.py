@@ -10,11 +10,11 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from rtlang.contract.errors import RtlangError
-from rtlang.serve.http.access_middleware import AccessMiddleware
-from rtlang.serve.http.anthropic_middleware import AnthropicMiddleware
 from rtlang.serve.http.errors import FaultMiddleware, HttpError, http_exception_response, raised_error_response
+from rtlang.serve.http.middleware.access_middleware import AccessMiddleware
+from rtlang.serve.http.middleware.anthropic_middleware import AnthropicMiddleware
+from rtlang.serve.http.middleware.request_middleware import RequestMiddleware
 from rtlang.serve.http.openapi import description_route
-from rtlang.serve.http.request_middleware import RequestMiddleware
 from rtlang.serve.http.routes import anthropic as routes_anthropic
 from rtlang.serve.http.routes import batches as routes_batches
 from rtlang.serve.http.routes import cache as routes_cache

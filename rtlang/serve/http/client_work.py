@@ -10,8 +10,8 @@ from typing import TypeVar
 from starlette.requests import ClientDisconnect, Request
 
 from rtlang.contract.accounts.request_account import WorkKind
-from rtlang.serve.http.access_middleware import principal_of
-from rtlang.serve.http.sse import disconnected
+from rtlang.serve.http.events.sse import disconnected
+from rtlang.serve.http.middleware.access_middleware import principal_of
 from rtlang.serve.service import StreamService
 from rtlang.work.loop_work import INLINE_S
 

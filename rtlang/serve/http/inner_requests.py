@@ -17,7 +17,7 @@ from rtlang.contract.errors import RtlangError
 from rtlang.contract.runs.principal import Principal
 from rtlang.serve.batch.batch_lines import LineResult
 from rtlang.serve.http.errors import FaultMiddleware, HttpError, response_of
-from rtlang.serve.http.request_middleware import RequestMiddleware
+from rtlang.serve.http.middleware.request_middleware import RequestMiddleware
 from rtlang.serve.records.request_record import REQUEST_ID, RequestRecords, current_record
 
 

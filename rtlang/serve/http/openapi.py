@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from rtlang.contract import version
-from rtlang.serve.http.access_middleware import OPEN_PATHS
+from rtlang.serve.http.middleware.access_middleware import OPEN_PATHS
 from rtlang.serve.openai.fields import FieldTable
 
 PATH = "/openapi.json"

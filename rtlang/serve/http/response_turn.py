@@ -19,8 +19,8 @@ from rtlang.contract.graph.nodes import TokenIds
 from rtlang.contract.request_graph import Text
 from rtlang.contract.runs.principal import Principal
 from rtlang.contract.service.text_service import text_service_of
-from rtlang.serve.http.asked_events import asked_events
 from rtlang.serve.http.errors import HttpError, described_error
+from rtlang.serve.http.events.asked_events import asked_events
 from rtlang.serve.http.text_models import TokenTexts, read_served_chat, served_model, texts_of_reply
 from rtlang.serve.json_parts import json_text
 from rtlang.serve.openai.chat import ChatRequest

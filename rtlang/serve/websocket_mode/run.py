@@ -19,9 +19,9 @@ from rtlang.contract.events import Event
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Generate, RequestGraph
 from rtlang.contract.runs.principal import Principal
-from rtlang.serve.http.asked_events import asked_events
-from rtlang.serve.http.direct_events import DirectEvents
 from rtlang.serve.http.errors import described_error
+from rtlang.serve.http.events.asked_events import asked_events
+from rtlang.serve.http.events.direct_events import DirectEvents
 from rtlang.serve.http.response_turn import ResponseTurn, open_turn
 from rtlang.serve.json_parts import json_text
 from rtlang.serve.openai.shapes import Asked

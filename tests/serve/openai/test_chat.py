@@ -11,7 +11,7 @@ from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import Completion, Event, NodeFinished, TextDelta, Timing, TokenLogprob
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.request_graph import Generate, RoleStart, Text
-from rtlang.serve.http.sse import sse_text
+from rtlang.serve.http.events.sse import sse_text
 from rtlang.serve.openai.chat import ChatRequest, ChatWriter, read_chat
 from rtlang.serve.openai.shapes import Heading
 from tests.support.servers.openai_models import calls_of, joined_chunks

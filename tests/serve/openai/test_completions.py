@@ -11,7 +11,7 @@ from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import Completion, Event, GraphFinished, NodeFinished, TextDelta, Timing, TokenLogprob
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.request_graph import Generate, Text, TokenIds
-from rtlang.serve.http.sse import sse_text
+from rtlang.serve.http.events.sse import sse_text
 from rtlang.serve.openai.completions import CompletionRequest, CompletionWriter, echo_texts, read_completion
 from rtlang.serve.openai.shapes import Heading
 from tests.support.servers.openai_models import read_completion as parsed

@@ -21,14 +21,14 @@ from rtlang.contract.runs.session_options import MAX_KEY_LENGTH
 from rtlang.serve.anthropic.errors import message_error
 from rtlang.serve.anthropic.reply import PING, MessageWriter
 from rtlang.serve.anthropic.request import MessagesRequest, read_messages_request, renamed_error
-from rtlang.serve.http.access_middleware import principal_of
-from rtlang.serve.http.anthropic_middleware import MESSAGES
 from rtlang.serve.http.body import read_map, reading_price
 from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import described_error
+from rtlang.serve.http.events.sse import StreamForm, sse_event
+from rtlang.serve.http.middleware.access_middleware import principal_of
+from rtlang.serve.http.middleware.anthropic_middleware import MESSAGES
 from rtlang.serve.http.routes.openai import respond
 from rtlang.serve.http.routes.tokens import text_service
-from rtlang.serve.http.sse import StreamForm, sse_event
 from rtlang.serve.http.text_models import read_served_chat, served_model, texts_of_reply
 from rtlang.serve.openai.chat import ChatRequest
 from rtlang.serve.service import StreamService

@@ -11,10 +11,10 @@ from starlette.routing import Route
 from rtlang.serve.batch.batch_lines import ENDPOINTS
 from rtlang.serve.batch.batch_record import Batch, read_batch
 from rtlang.serve.batch.batches import Batches
-from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.errors import HttpError, draining_error
 from rtlang.serve.http.inner_requests import InnerRequests
+from rtlang.serve.http.middleware.access_middleware import principal_of
 from rtlang.serve.http.routes.files import file_store, listed, page_of
 from rtlang.serve.openai.fields import FieldTable
 from rtlang.serve.service import StreamService

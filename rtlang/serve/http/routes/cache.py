@@ -33,13 +33,13 @@ from rtlang.contract.service.cache_service import (
 )
 from rtlang.contract.service.generation import GENERATE_ID, PROMPT_ID, token_ids_part
 from rtlang.protocol.event_codec import error_facts_to_wire
-from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map, reading_price
 from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError, described_error, response_of
-from rtlang.serve.http.graph_stream import events_of
+from rtlang.serve.http.events.graph_stream import events_of
+from rtlang.serve.http.events.sse import unless_disconnected
+from rtlang.serve.http.middleware.access_middleware import principal_of
 from rtlang.serve.http.routes.tokens import text_service
-from rtlang.serve.http.sse import unless_disconnected
 from rtlang.serve.http.text_models import served_model
 from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.openai.fields import SALTS, FieldTable, read_bool, read_cache_salt, read_list

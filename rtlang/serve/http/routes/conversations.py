@@ -17,10 +17,10 @@ from starlette.routing import Route
 from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.runs.principal import Principal
-from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map, reading_price
 from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError
+from rtlang.serve.http.middleware.access_middleware import principal_of
 from rtlang.serve.http.response_turn import new_id, stored_conversation
 from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.responses.client_tools import ClientTools

@@ -19,10 +19,10 @@ from rtlang.contract.errors import ParameterError
 from rtlang.contract.runs.principal import Principal
 from rtlang.serve.batch.batch_record import read_expiry
 from rtlang.serve.batch.file_store import MAX_FILE_BYTES, FileStore, FileWriter, StoredFile
-from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.form_upload import FormUpload
+from rtlang.serve.http.middleware.access_middleware import principal_of
 from rtlang.serve.openai.fields import FieldTable
 from rtlang.serve.service import StreamService
 

@@ -28,11 +28,11 @@ from rtlang.contract.errors import EngineDeadError
 from rtlang.contract.runs.principal import Principal
 from rtlang.contract.service.fleet_report import ReplicaReport, ReportsFleet
 from rtlang.contract.service.snapshot import Watchable
-from rtlang.serve.http.access_middleware import principal_of
-from rtlang.serve.http.direct_events import DirectWriter
 from rtlang.serve.http.errors import HttpError
-from rtlang.serve.http.snapshot_feed import Sample, SnapshotFeed
-from rtlang.serve.http.sse import SseResponse
+from rtlang.serve.http.events.direct_events import DirectWriter
+from rtlang.serve.http.events.snapshot_feed import Sample, SnapshotFeed
+from rtlang.serve.http.events.sse import SseResponse
+from rtlang.serve.http.middleware.access_middleware import principal_of
 from rtlang.serve.service import StreamService
 from rtlang.work.fair_queue import owner_of
 from rtlang.work.prices import CALL_S

@@ -20,12 +20,12 @@ from starlette.routing import Route
 from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import ParameterError, RtlangError
 from rtlang.contract.version import VERSION
-from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map, reading_price
 from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError, described_error, retry_header
+from rtlang.serve.http.events.sse import StreamForm, json_line
+from rtlang.serve.http.middleware.access_middleware import principal_of
 from rtlang.serve.http.routes.openai import respond
-from rtlang.serve.http.sse import StreamForm, json_line
 from rtlang.serve.http.text_models import (
     TokenTexts,
     longest_output,

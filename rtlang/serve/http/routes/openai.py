@@ -20,13 +20,13 @@ from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.events import Event, GraphFinished, NodeFinished, TextDelta
 from rtlang.contract.runs.principal import Principal
 from rtlang.serve.anthropic.models import ANTHROPIC_VERSION, described_model, listed_models
-from rtlang.serve.http.access_middleware import principal_of
-from rtlang.serve.http.asked_events import asked_events
 from rtlang.serve.http.body import read_map, reading_price
 from rtlang.serve.http.client_work import run_for
-from rtlang.serve.http.direct_events import DirectEvents, DirectWriter
 from rtlang.serve.http.errors import HttpError
-from rtlang.serve.http.sse import SSE, SseResponse, StreamForm, unless_disconnected
+from rtlang.serve.http.events.asked_events import asked_events
+from rtlang.serve.http.events.direct_events import DirectEvents, DirectWriter
+from rtlang.serve.http.events.sse import SSE, SseResponse, StreamForm, unless_disconnected
+from rtlang.serve.http.middleware.access_middleware import principal_of
 from rtlang.serve.http.text_models import (
     TokenTexts,
     model_names,

@@ -11,9 +11,9 @@ from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.service.fleet_report import ReportsFleet, plain_fleet_report
 from rtlang.contract.service.metrics import CONTENT_TYPE
 from rtlang.protocol.messages import VERSION
-from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError, retry_header
+from rtlang.serve.http.middleware.access_middleware import principal_of
 from rtlang.serve.service import StreamService
 from rtlang.work.prices import CALL_S
 

@@ -29,12 +29,12 @@ from rtlang.protocol.messages import MAX_DETACH_MS, RejectCall, ResolveCall, par
 from rtlang.protocol.run_options import HTTP_FIELDS, options_from_http
 from rtlang.protocol.serialization import Encoding
 from rtlang.protocol.sliced_packing import pack_slices
-from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map, reading_price
 from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError, draining_error
-from rtlang.serve.http.graph_stream import EventBuffer
-from rtlang.serve.http.sse import SseResponse, sse_event, unless_disconnected
+from rtlang.serve.http.events.graph_stream import EventBuffer
+from rtlang.serve.http.events.sse import SseResponse, sse_event, unless_disconnected
+from rtlang.serve.http.middleware.access_middleware import principal_of
 from rtlang.serve.http.text_models import served_model
 from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_int, read_list

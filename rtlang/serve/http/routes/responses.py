@@ -18,15 +18,15 @@ from starlette.routing import Route
 from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.runs.principal import Principal
-from rtlang.serve.http.access_middleware import principal_of
+from rtlang.serve.http.background_responses import BackgroundRun, BackgroundRuns
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError
+from rtlang.serve.http.events.sse import DONE, SseResponse, sse_event, unless_disconnected
 from rtlang.serve.http.mcp_rounds import McpRounds, open_rounds
+from rtlang.serve.http.middleware.access_middleware import principal_of
 from rtlang.serve.http.response_turn import ResponseTurn, WorkRunner, open_turn, read_turn, stored_response
-from rtlang.serve.http.routes.background_responses import BackgroundRun, BackgroundRuns
 from rtlang.serve.http.routes.openai import respond
-from rtlang.serve.http.sse import DONE, SseResponse, sse_event, unless_disconnected
 from rtlang.serve.http.text_models import needed_text_service
 from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.records.request_record import CLIENT_CLOSED

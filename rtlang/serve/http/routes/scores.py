@@ -12,10 +12,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from rtlang.contract.accounts.request_account import WorkKind
-from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map, reading_price
 from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError
+from rtlang.serve.http.middleware.access_middleware import principal_of
 from rtlang.serve.http.routes.openai import respond
 from rtlang.serve.http.text_models import TokenTexts, served_model
 from rtlang.serve.openai.scores import ScoreWriter, read_score

@@ -20,13 +20,13 @@ from rtlang.contract.events import Event, TextDelta
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Generate, RequestGraph, Text
 from rtlang.contract.runs.run_options import RunOptions
-from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map, reading_price
 from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError
-from rtlang.serve.http.graph_stream import GraphStream, events_of
+from rtlang.serve.http.events.graph_stream import GraphStream, events_of
+from rtlang.serve.http.events.sse import DONE, SseResponse, sse_data, unless_disconnected
+from rtlang.serve.http.middleware.access_middleware import principal_of
 from rtlang.serve.http.routes.tokens import text_service
-from rtlang.serve.http.sse import DONE, SseResponse, sse_data, unless_disconnected
 from rtlang.serve.records.request_record import CLIENT_CLOSED, request_id
 from rtlang.serve.service import StreamService
 from rtlang.serve.sglang.generate_replies import GenerateReply

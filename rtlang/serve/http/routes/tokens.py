@@ -20,10 +20,10 @@ from rtlang.contract.errors import AbortedError, ParameterError
 from rtlang.contract.service.text_service import HistoryEnd, TextService, text_service_of
 from rtlang.protocol.serialization import Encoding
 from rtlang.protocol.sliced_packing import LazyList, pack_slices
-from rtlang.serve.http.access_middleware import principal_of
 from rtlang.serve.http.body import read_map
 from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError
+from rtlang.serve.http.middleware.access_middleware import principal_of
 from rtlang.serve.http.text_models import served_model
 from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.openai.fields import FieldTable, read_bool, read_id_lists

@@ -11,9 +11,9 @@ from rtlang.contract.events import Event, GraphFailed, NodeFailed
 from rtlang.contract.runs.principal import Principal
 from rtlang.contract.runs.run_options import Ability, RunOptions
 from rtlang.serve.http.answered_prompts import remember_outputs
-from rtlang.serve.http.direct_events import DirectEvents
 from rtlang.serve.http.errors import HttpError
-from rtlang.serve.http.graph_stream import GraphStream
+from rtlang.serve.http.events.direct_events import DirectEvents
+from rtlang.serve.http.events.graph_stream import GraphStream
 from rtlang.serve.openai.shapes import Asked
 from rtlang.serve.service import StreamService
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,8 +13,8 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from rtlang.contract.errors import GraphError
-from rtlang.serve.http import sse
-from rtlang.serve.http.sse import DONE, SseResponse, sse_event, unless_disconnected
+from rtlang.serve.http.events import sse
+from rtlang.serve.http.events.sse import DONE, SSE, SseResponse, sse_event, unless_disconnected
 
 
 class Client:
@@ -154,7 +155,9 @@ def test_a_protocol_has_its_own_heartbeat_after_the_first_group(monkeypatch: pyt
         while b"beat" not in client.body:
             await asyncio.sleep(0)
 
-    asyncio.run(SseResponse(groups(), heartbeat=b"beat")({"type": "http"}, client.receive, client.send))
+    asyncio.run(
+        SseResponse(groups(), form=replace(SSE, heartbeat=b"beat"))({"type": "http"}, client.receive, client.send)
+    )
     before, _, after = client.body.partition(b"first")
     assert set(before.split(b"\n\n")[:-1]) == {b": "}
     assert set(after.split(b"beat")) == {b""}

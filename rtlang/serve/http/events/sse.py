@@ -17,8 +17,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from rtlang.serve.http.direct_events import DirectWriter
 from rtlang.serve.http.errors import described_error, response_of
+from rtlang.serve.http.events.direct_events import DirectWriter
 from rtlang.serve.json_parts import json_text
 
 _T = TypeVar("_T")

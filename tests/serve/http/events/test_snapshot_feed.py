@@ -14,9 +14,9 @@ import pytest
 
 from rtlang.contract.errors import EngineDeadError
 from rtlang.contract.service.snapshot import StepRow, WatchedStep, read_snapshot
-from rtlang.serve.http import snapshot_feed
-from rtlang.serve.http.direct_events import DirectWriter
-from rtlang.serve.http.snapshot_feed import Sample, SnapshotFeed
+from rtlang.serve.http.events import snapshot_feed
+from rtlang.serve.http.events.direct_events import DirectWriter
+from rtlang.serve.http.events.snapshot_feed import Sample, SnapshotFeed
 from rtlang.serve.network.body_writer import BODY_WRITER, BodyWriter
 from tests.support.programs.scripted_target import ScriptedTarget
 from tests.support.programs.snapshots import WatchedTarget

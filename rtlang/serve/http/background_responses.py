@@ -16,10 +16,10 @@ from typing import Any
 
 from rtlang.contract.events import Event
 from rtlang.contract.runs.principal import Principal
-from rtlang.serve.http.asked_events import asked_events
 from rtlang.serve.http.errors import HttpError, draining_error
+from rtlang.serve.http.events.asked_events import asked_events
+from rtlang.serve.http.events.sse import DONE, sse_event
 from rtlang.serve.http.response_turn import ResponseTurn
-from rtlang.serve.http.sse import DONE, sse_event
 from rtlang.serve.responses.output_events import Chunk
 from rtlang.serve.service import StreamService
 

@@ -17,8 +17,8 @@ from rtlang.contract.request_graph import RequestGraph
 from rtlang.contract.runs.principal import Principal
 from rtlang.contract.runs.run_options import DEFAULT_OPTIONS, RunOptions
 from rtlang.contract.service.target import GraphRun
-from rtlang.serve.http.direct_events import DirectEvents
 from rtlang.serve.http.errors import HttpError, draining_error
+from rtlang.serve.http.events.direct_events import DirectEvents
 from rtlang.serve.resumable import cancel
 from rtlang.serve.service import StreamService
 

@@ -20,7 +20,7 @@ from rtlang.contract.runs.principal import LOCAL, Principal
 from rtlang.contract.service.fleet_report import ReportsFleet
 from rtlang.contract.service.snapshot import MAX_STEPS, EngineSnapshot, Watchable, plain_snapshot, seen_by
 from rtlang.contract.service.target import Target
-from rtlang.serve.http.direct_events import DirectWriter
+from rtlang.serve.http.events.direct_events import DirectWriter
 
 MIN_INTERVAL_S = 0.1
 """A sample is used for so long."""

@@ -13,8 +13,8 @@ from rtlang.contract.events import Event, GraphFinished, NodeFinished, TextDelta
 from rtlang.contract.params import Usage
 from rtlang.contract.service.metrics import Metrics
 from rtlang.serve.connection import ServerInfo
-from rtlang.serve.http.direct_events import MAX_EVENTS, DirectEvents, DirectWriter
-from rtlang.serve.http.graph_stream import EventBuffer
+from rtlang.serve.http.events.direct_events import MAX_EVENTS, DirectEvents, DirectWriter
+from rtlang.serve.http.events.graph_stream import EventBuffer
 from rtlang.serve.network.body_writer import BODY_WRITER, BodyWriter
 from rtlang.serve.service import StreamService
 from tests.support.long_tests import sized

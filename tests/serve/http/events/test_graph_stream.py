@@ -16,7 +16,7 @@ from rtlang.contract.service.generation import generation_graph
 from rtlang.contract.service.metrics import Metrics
 from rtlang.serve.connection import ServerInfo
 from rtlang.serve.http.errors import HttpError
-from rtlang.serve.http.graph_stream import GraphStream, events_of
+from rtlang.serve.http.events.graph_stream import GraphStream, events_of
 from rtlang.serve.service import StreamService
 from tests.support.programs.scripted_target import ScriptedTarget
 

@@ -1,0 +1,1 @@
+"""The events of requests and of the engine as streams of HTTP responses."""

@@ -1,0 +1,1 @@
+"""Layers around the routes: access, the shape of errors, and a record for each request."""
