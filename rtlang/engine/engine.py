@@ -253,7 +253,7 @@ class Engine:
         )
         request.max_tokens = max_tokens
         self._now = now
-        if self.sessions is not None and not spec.score_only:
+        if self.sessions is not None and not spec.score_only and not spec.principal.is_background:
             request.turn = self.sessions.begin(
                 spec.principal, spec.prompt_ids, request.scope, request.eos_ids, spec.session, now
             )

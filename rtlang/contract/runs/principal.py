@@ -85,7 +85,7 @@ class Principal:
         limits: limits of its unfinished work.
         min_priority, max_priority: the priorities that its graphs may have; lower values run first.
         client: one client of the principal, such as a connection. Clients of one principal share its limits and its tokens.
-        share: of this client in the tokens, relative to the other clients; at most 1, which is usual, and less for work that can wait.
+        share: of this client in rows and pages, relative to the other clients; 1 is usual, and less makes its requests background work.
     """
 
     name: str = "local"
@@ -116,6 +116,11 @@ class Principal:
     def max_value_bytes(self) -> int:
         """Bytes of the values of all of its unfinished graphs."""
         return self.limits.max_value_bytes or DEFAULT_VALUE_BYTES
+
+    @property
+    def is_background(self) -> bool:
+        """Whether the requests of the client run in the time that the live ones of all principals leave."""
+        return self.share < 1
 
     @property
     def client_id(self) -> tuple[str, str]:

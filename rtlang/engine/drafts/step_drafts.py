@@ -22,6 +22,8 @@ def add_drafts(
     allowances: MutableMapping[Credit, int],
     num_running: int,
     room: int,
+    *,
+    only_live: bool = False,
 ) -> dict[Request, Sequence[int]]:
     """The drafts of the rows that sample; gives their requests the pages for them.
 
@@ -32,6 +34,7 @@ def add_drafts(
         allowances: tokens that the step may sample by credit; falls by the drafts.
         num_running: number of running requests.
         room: tokens that the step may still have.
+        only_live: background work has no drafts: live work waits for the step.
     """
     if not drafter.is_due(len(scheduled)):
         return {}
@@ -46,7 +49,8 @@ def add_drafts(
             num_samples += 1
             num_slots = (len(request.pages.page_ids) + num_free) * cache.page_size - end
             limit = min(num_slots, request.max_tokens - request.num_output_tokens - 1)
-            if limit > 0 and not request.pending.num_tokens and request.may_draft:
+            may_draft = request.may_draft and not (only_live and request.spec.principal.is_background)
+            if limit > 0 and not request.pending.num_tokens and may_draft:
                 candidates.append(Candidate(request, limit, end))
     if not candidates:
         return {}

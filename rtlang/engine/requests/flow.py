@@ -15,6 +15,7 @@ class Flow:
 
     Attributes:
         principal: with its present settings.
+        is_background: whether its requests run in the time that others leave.
         number: order of arrival among flows.
         virtual_time: computed tokens by weight.
         waiting: heap of waiting requests in policy order; those that have left the queue are skipped when popped.
@@ -23,6 +24,7 @@ class Flow:
     """
 
     __slots__ = (
+        "is_background",
         "num_open",
         "num_running",
         "number",
@@ -33,6 +35,7 @@ class Flow:
 
     def __init__(self, principal: Principal, number: int) -> None:
         self.principal, self.number = principal, number
+        self.is_background = principal.is_background
         self.virtual_time = 0.0
         self.waiting: list[Entry] = []
         self.num_open = self.num_running = 0

@@ -4,6 +4,9 @@ A *flow* is one client of one principal. Each flow has a virtual time, which gro
 the flow with the smallest virtual time is served next. The clients of a principal that have work divide its weight by their shares, which
 are usually equal, so more connections give a principal no larger share. A flow that was idle begins at the virtual time of the flow served
 last: it neither saves up service nor forgets what it had beyond its share.
+
+Background flows, whose clients have a share below 1, have a virtual time of their own: they divide the time that live ones leave, and a
+live flow is not behind because of what they got from idle steps. While any live flow has requests, a background flow weighs its share only.
 """
 
 from __future__ import annotations
@@ -23,14 +26,16 @@ class FairShares:
     """The flows of a scheduler. Used on the engine thread.
 
     Attributes:
-        now: the virtual time of the flow served last.
+        now: the virtual time of the flow served last among live ones.
+        background_now: the same among background ones.
         active: the flows that have requests, in the order of their arrival.
     """
 
     def __init__(self) -> None:
-        self.now = 0.0
+        self.now = self.background_now = 0.0
         self.active: list[Flow] = []
-        self._flows: dict[tuple[str, str], Flow] = {}
+        self._flows: dict[tuple[str, str, bool], Flow] = {}
+        self._num_live = self._num_background = 0  # flows with requests
         self._num_clients: Counter[str] = Counter()  # flows with work, by name of the principal
         self._client_shares: dict[str, float] = {}  # the sum of their shares
         self._num_running: Counter[str] = Counter()  # by name of the principal
@@ -42,9 +47,21 @@ class FairShares:
         """Number of flows that are remembered without requests."""
         return len(self._flows) - sum(self._num_clients.values())
 
+    @property
+    def has_background(self) -> bool:
+        """Whether a background flow has requests."""
+        return self._num_background > 0
+
+    @property
+    def has_live(self) -> bool:
+        """Whether a live flow has requests that run or wait; parked ones do neither."""
+        return self._num_live > 0 and any(
+            (flow.num_running or flow.waiting) and not flow.is_background for flow in self.active
+        )
+
     def enter(self, principal: Principal) -> Flow:
         """The flow of a principal's client, with one more request."""
-        name = principal.client_id
+        name = (*principal.client_id, principal.is_background)
         flow = self._flows.get(name)
         if flow is None:
             self._forget_settled()
@@ -56,7 +73,8 @@ class FairShares:
             principal = replace(principal, share=flow.principal.share)
         flow.principal = principal
         if not flow.num_open:
-            flow.virtual_time = max(flow.virtual_time, self.now)
+            flow.virtual_time = max(flow.virtual_time, self._now_of(flow))
+            self._count_open(flow, 1)
             self._num_clients[principal.name] += 1
             self._client_shares[principal.name] = self._client_shares.get(principal.name, 0.0) + principal.share
             insort(self.active, flow, key=lambda each: each.number)
@@ -69,6 +87,7 @@ class FairShares:
         if not flow.num_open:
             flow.waiting.clear()
             self.active.remove(flow)
+            self._count_open(flow, -1)
             name = flow.principal.name
             self._num_clients[name] -= 1
             self._client_shares[name] -= flow.principal.share
@@ -78,11 +97,17 @@ class FairShares:
     def weight(self, flow: Flow) -> float:
         """The share of the flow relative to others."""
         principal = flow.principal
-        return principal.weight * principal.share / max(principal.share, self._client_shares.get(principal.name, 0.0))
+        whole = max(principal.share, self._client_shares.get(principal.name, 0.0))
+        if flow.is_background and self._num_live:
+            whole = max(1.0, whole)
+        return principal.weight * principal.share / whole
 
     def serve(self, flow: Flow, num_tokens: int) -> None:
         """Charge tokens to a flow, which had the smallest virtual time of those that could be served."""
-        self.now = max(self.now, flow.virtual_time)
+        if flow.is_background:
+            self.background_now = max(self.background_now, flow.virtual_time)
+        else:
+            self.now = max(self.now, flow.virtual_time)
         flow.virtual_time += num_tokens / self.weight(flow)
 
     def start(self, flow: Flow, request: Request) -> None:
@@ -111,8 +136,20 @@ class FairShares:
         if not self._num_running[name]:
             del self._num_running[name], self._num_prompt_tokens[name]
 
+    def _count_open(self, flow: Flow, sign: int) -> None:
+        if flow.is_background:
+            self._num_background += sign
+        else:
+            self._num_live += sign
+
+    def _now_of(self, flow: Flow) -> float:
+        return self.background_now if flow.is_background else self.now
+
     def _forget_settled(self) -> None:
         """Drop idle flows that have no more than their share."""
         if self.num_idle >= _MAX_IDLE:
-            kept = {name: flow for name, flow in self._flows.items() if flow.num_open or flow.virtual_time > self.now}
-            self._flows = kept
+            self._flows = {
+                name: flow
+                for name, flow in self._flows.items()
+                if flow.num_open or flow.virtual_time > self._now_of(flow)
+            }

@@ -3,6 +3,8 @@
 Parked requests give their pages up first. Then the flow that has the most for its weight gives up the request that the policy serves last;
 for pages of a running request that may be itself. A preempted request is queued again, and its pages stay in the tree until they are
 needed.
+
+Background requests give up theirs before live ones, and take none from them.
 """
 
 from __future__ import annotations
@@ -72,17 +74,35 @@ class Preemption:
             if candidates:
                 self._preempt(policy.victim(candidates, self._key))
 
+    def make_allowance(self, flow: Flow, request: Request, plan: StepPlan) -> bool:
+        """Whether the limits of its principal let a request start; if needed, preempts its background requests for a live one."""
+        while not self._shares.may_start(flow, request):
+            if flow.is_background:
+                return False
+            name = flow.principal.name
+            candidates = [each for each in self._preemptible(plan) if each.spec.principal.name == name]
+            candidates = [each for each in candidates if each.flow is not None and each.flow.is_background]
+            if not candidates:
+                return False
+            self._preempt(policy.victim(candidates, self._key))
+        return True
+
     def make_row(self, flow: Flow, plan: StepPlan) -> bool:
         """Whether one more request may run; if needed, preempts one of a flow that has more of the rows than its share."""
         running, shares = self._requests.running, self._shares
         if len(running) < self._max_running:
             return True
         if plan.largest is None:
-            plan.largest = max(shares.active, key=lambda each: each.num_running / shares.weight(each))
+            plan.largest = max(
+                shares.active,
+                key=lambda each: (each.is_background and each.num_running > 0, each.num_running / shares.weight(each)),
+            )
         largest, own = plan.largest, (flow.num_running + 1) / shares.weight(flow)
-        if largest is flow or largest.num_running / shares.weight(largest) <= own:
+        if largest is flow or (flow.is_background and not largest.is_background):
             return False
-        candidates = [each for each in running if each.flow is largest and each not in plan.scheduled]
+        if flow.is_background == largest.is_background and largest.num_running / shares.weight(largest) <= own:
+            return False
+        candidates = [each for each in self._preemptible(plan) if each.flow is largest]
         if not candidates:
             return False
         self._preempt(policy.victim(candidates, self._key))
@@ -105,7 +125,7 @@ class Preemption:
         while (pages := self._cache.allocate(num_pages, rank=self._revokes_from(request, 1))) is None:
             if self._requests.take_parked_pages():
                 continue
-            candidates = [other for other in self._requests.running if other not in plan.scheduled]
+            candidates = self._preemptible(plan)
             if not candidates:
                 return None
             chosen = self._victim(candidates)
@@ -131,13 +151,16 @@ class Preemption:
         pages = self._requests.pages_by_flow()
         own = (pages[flow] + needed) / shares.weight(flow)
         candidates = sorted(
-            (each for each in running if each.flow is not flow and each not in plan.scheduled), key=self._key
+            (each for each in self._preemptible(plan) if each.flow is not flow),
+            key=lambda each: (each.spec.principal.is_background, self._key(each)),
         )
         while candidates:
             request = candidates.pop()
             other = request.flow
             assert other is not None
-            if pages[other] / shares.weight(other) <= own:
+            if flow.is_background and not other.is_background:
+                continue
+            if flow.is_background == other.is_background and pages[other] / shares.weight(other) <= own:
                 continue
             pages[other] -= len(request.pages.page_ids)
             self._preempt(request)
@@ -146,13 +169,17 @@ class Preemption:
         return False
 
     def _victim(self, candidates: list[Request]) -> Request:
-        """The request to preempt: of the flow with the most pages for its weight, the one that the policy serves last."""
+        """The request to preempt: of the flow with the most pages for its weight, the one that the policy serves last; background first."""
+        candidates = [each for each in candidates if each.spec.principal.is_background] or candidates
         flows = {request.flow for request in candidates}
         if len(flows) > 1:
             pages = self._requests.pages_by_flow()
             largest = max(flows, key=lambda flow: pages[flow] / self._shares.weight(flow) if flow is not None else 0.0)
             candidates = [request for request in candidates if request.flow is largest]
         return policy.victim(candidates, self._key)
+
+    def _preemptible(self, plan: StepPlan) -> list[Request]:
+        return [each for each in self._requests.running if each not in plan.scheduled]
 
     def _preempt(self, request: Request) -> None:
         logger.debug("preempting request %d after %d tokens", request.request_id, request.num_computed_tokens)

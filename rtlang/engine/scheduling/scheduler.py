@@ -2,7 +2,8 @@
 
 Each step computes tokens of requests that are not computed yet, within one token budget. The budget goes to the flow (a client of a
 principal) that has had the least for its weight; see `fair_shares.py`. Within a flow, running requests go first (decoding before prefill),
-then waiting ones in policy order. A flow with less than its share of the rows or pages preempts one that has more. For the cache:
+then waiting ones in policy order. A flow with less than its share of the rows or pages preempts one that has more. Background flows have
+what live ones leave of a step, within the bounds of `StepPlanner.num_background_tokens`. For the cache:
 
 - Full pages enter the tree when they are scheduled, so requests of the same step already share them (a layer writes K and V before it
   attends). `commit` or `discard_pending` tells the cache whether the step succeeded.
@@ -60,6 +61,9 @@ MAX_BLOCKED = 8
 MAX_PASSED = 256
 """Number of requests of others that may start before one that finds no pages; then none does until it has started."""
 
+MAX_STEPS_WITHOUT_BACKGROUND = 32
+"""Steps that live work may fill alone while background work waits; then that goes first in one, with at most QUANTUM tokens."""
+
 QUANTUM = 64
 """Maximum number of tokens of one flow in a row, while others have work, in the choice of a step's tokens."""
 
@@ -113,7 +117,7 @@ class Scheduler:
             cache, self._requests, self._shares, self._key, self._rank, self.add, self._max_running
         )
         self.running, self.parked = self._requests.running, self._requests.parked
-        self._step_id = 0
+        self._step_id = self._num_without_background = 0
         self._step_requests: tuple[Request, ...] = ()  # of the step scheduled last, in row order
         self._step: Step | None = None  # the step scheduled last, None if there was nothing to compute
 
@@ -205,6 +209,7 @@ class Scheduler:
         drafts: Mapping[Request, Sequence[int]] = {}
         self._step = None
         if only is None:
+            plan.is_limited = self._shares.has_background and self._shares.has_live
             if len(self.running) >= self._max_running:
                 self._preemption.for_priority()
             running = self._running_now(plan) if num_pending and self._drafter is not None else self.running
@@ -212,7 +217,15 @@ class Scheduler:
                 return None
             room = self._fill_step(plan, running, now, max_step_tokens)
             if self._drafter is not None:
-                drafts = add_drafts(self._drafter, self.cache, plan.scheduled, plan.allowances, len(self.running), room)
+                drafts = add_drafts(
+                    self._drafter,
+                    self.cache,
+                    plan.scheduled,
+                    plan.allowances,
+                    len(self.running),
+                    room,
+                    only_live=plan.is_limited,
+                )
         else:
             running = [request for request in self.running if request in only]
             with self._waiting.restricted_to(only):
@@ -235,9 +248,10 @@ class Scheduler:
         """The running requests, without those that wait for the results of a launched step; None if all should."""
         assert self._drafter is not None
         num_free = max(0, self.cache.num_free - len(self.running))
-        held = held_back(
-            self._drafter, self.running, plan.allowances, self._page_size, num_free, max_rows=self._max_rows
-        )
+        running = self.running
+        if plan.is_limited:
+            running = [request for request in running if not request.spec.principal.is_background]
+        held = held_back(self._drafter, running, plan.allowances, self._page_size, num_free, max_rows=self._max_rows)
         return None if held is None else [request for request in self.running if request not in held]
 
     def requests_of(self, step: Step) -> list[Request]:
@@ -300,23 +314,53 @@ class Scheduler:
     # -- the work of a step
 
     def _fill_step(self, plan: StepPlan, running: Sequence[Request], now: float, max_step_tokens: int | None) -> int:
-        """Choose the rows of a step: of the flows with work, the one with the smallest virtual time goes next.
-
-        Returns:
-            Number of tokens that the step may still have.
-        """
+        """Choose the rows of a step. Returns the number of tokens that it may still have."""
         if self._reorders:
             for flow in self._shares.active:
                 reorder_head(flow, lambda request: self.cache.peek(request.token_ids, request.scope))
         turns = turns_of(running, self._shares.active)
-        limit = self.planner.limit(turns)
+        background = [turn for turn in turns if turn.flow.is_background] if plan.is_limited else []
+        live = [turn for turn in turns if not turn.flow.is_background] if background else turns
+        limit = self.planner.limit(live)
         limit = min(limit, max_step_tokens or limit)
-        plan.max_decode_rows = order_turns(
+        if background and self._num_without_background >= MAX_STEPS_WITHOUT_BACKGROUND:
+            limit -= self._serve_background(plan, background, max(1, min(limit // 2, QUANTUM)), now)
+            plan.num_blocked = 0  # what finds no pages stops its own kind only
+        num_before = len(plan.scheduled)
+        room = self._serve_turns(plan, live, limit, self._max_rows, now)
+        if background and not num_before:
+            most = self.planner.num_background_tokens(plan.scheduled, background)
+            room -= self._serve_background(plan, background, min(room, most), now)
+        for flow, entry in plan.passed_over:
+            self._waiting.push(flow, entry)
+        return room
+
+    def _serve_background(self, plan: StepPlan, turns: Sequence[Turn], limit: int, now: float) -> int:
+        """Choose rows of background work for a step with live work. Returns the number of tokens."""
+        max_rows = min(self._max_rows, len(plan.scheduled) + self.planner.max_background_rows)
+        num_before = sum(plan.scheduled.values())
+        if limit > 0:
+            self._serve_turns(plan, turns, limit, max_rows, now)
+        num_tokens = sum(plan.scheduled.values()) - num_before
+        self._num_without_background = 0 if num_tokens else self._num_without_background + 1
+        return num_tokens
+
+    def _serve_turns(self, plan: StepPlan, turns: Sequence[Turn], limit: int, max_rows: int, now: float) -> int:
+        """Choose rows: of the flows with work, the one with the smallest virtual time goes next.
+
+        Args:
+            limit: tokens of these rows together.
+            max_rows: rows of the step, those that are chosen already included.
+        Returns:
+            Number of tokens that the rows may still have.
+        """
+        plan.max_rows = max_rows
+        plan.max_decode_rows = plan.num_decode_rows + order_turns(
             turns,
             self._key,
-            min(self._max_rows, limit),
+            min(max_rows - len(plan.scheduled), limit),
             may_start=len(self.running) < self._max_running,
-            is_plentiful=not plan.allowances and self.cache.num_free > len(running),
+            is_plentiful=not plan.allowances and self.cache.num_free > len(self.running),
         )
         prompts = next_prompts(turns, self._key)
         budget = min(limit, self.planner.num_tokens(turns, prompts)) if prompts else limit
@@ -337,8 +381,6 @@ class Scheduler:
             budget -= num_tokens
             self._shares.serve(turn.flow, num_tokens)
             heapq.heapreplace(heap, (turn.flow.virtual_time, turn.size, turn.flow.number, turn))
-        for flow, entry in plan.passed_over:
-            self._waiting.push(flow, entry)
         return budget
 
     def note_drafted(self, request: Request, num_tokens: int) -> None:
@@ -364,7 +406,7 @@ class Scheduler:
             request = requests[-1]
             already = plan.scheduled.get(request, 0)
             is_running = request.status is RequestStatus.RUNNING  # else preempted in this step
-            if not is_running or (not already and len(plan.scheduled) >= self._max_rows):
+            if not is_running or (not already and len(plan.scheduled) >= plan.max_rows):
                 requests.pop()
                 continue
             num_tokens = plan.num_next(request, already, limit)
@@ -403,7 +445,7 @@ class Scheduler:
         """Admit the next waiting request of a flow and schedule at most `limit` of its tokens; 0 if none can start in this step."""
         flow = turn.flow
         while flow.waiting and not turn.has_started_all and turn.num_looked_up < plan.max_looked_up:
-            if len(plan.scheduled) >= self._max_rows or plan.num_blocked >= MAX_BLOCKED:
+            if len(plan.scheduled) >= plan.max_rows or plan.num_blocked >= MAX_BLOCKED:
                 return 0
             entry = self._waiting.pop(flow)
             if entry is None:
@@ -417,7 +459,8 @@ class Scheduler:
                 turn.num_looked_up += ASK_SESSION
                 plan.passed_over.append((flow, entry))
                 continue
-            if not self._shares.may_start(flow, request) or not self._preemption.make_row(flow, plan):
+            is_allowed = self._preemption.make_allowance(flow, request, plan)
+            if not is_allowed or not self._preemption.make_row(flow, plan):
                 self._waiting.push(flow, entry)
                 return 0
             turn.num_looked_up += LOOK_UP + len(request.token_ids) + 3 * len(plan.unfinished or ())
@@ -511,14 +554,21 @@ class Scheduler:
             self._states.restart(request, self.cache.match(request.token_ids, num_tokens, request.scope))
 
     def _is_being_computed(self, plan: StepPlan, request: Request, match: PrefixMatch) -> bool:
-        """Whether a running request is about to compute the page of this request after the match, or to keep a deeper state."""
+        """Whether a running request is about to compute the page of this request after the match, or to keep a deeper state.
+
+        Live work does not wait for background work, which may be about to do so for long.
+        """
         start, node = match.num_tokens, match.node
         end = start + self._page_size
+        waits_for_all = request.spec.principal.is_background or not self._shares.has_background
         if self._states is not None:
             if plan.unfinished is None:
                 running = self.running
                 plan.unfinished = [each for each in running if each.num_target_tokens - each.num_computed_tokens > 1]
-            request.awaited = self._states.awaited(request, match, plan.unfinished)
+            unfinished = plan.unfinished
+            if not waits_for_all:
+                unfinished = [each for each in unfinished if not each.spec.principal.is_background]
+            request.awaited = self._states.awaited(request, match, unfinished)
             return request.awaited is not None
         if not self.cache.sharing or end > request.match_limit:
             return False
@@ -536,6 +586,7 @@ class Scheduler:
             and end <= len(other.token_ids)
             and other.token_ids[start:end] == wanted
             and other.scope == request.scope
+            and (waits_for_all or not other.spec.principal.is_background)
             for other in plan.unfinished
         )
 

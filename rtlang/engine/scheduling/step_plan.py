@@ -17,6 +17,8 @@ class StepPlan:
         scheduled: number of tokens by request.
         allowances: tokens that the step may still sample, by credit.
         copies: (from, to) pages that the step copies before it computes.
+        is_limited: whether background work is bounded, since there is live work.
+        max_rows: rows that the step may have so far.
         num_decode_rows, max_decode_rows: rows of decodes, and how many there may be before waiting requests start.
         max_looked_up: work of looking for waiting prompts in the cache, by each flow.
         passed_over: waiting requests that cannot start in this step; they go back to their queues.
@@ -29,6 +31,8 @@ class StepPlan:
     scheduled: dict[Request, int] = field(default_factory=dict)
     allowances: dict[Credit, int] = field(default_factory=dict)
     copies: list[tuple[int, int]] = field(default_factory=list)
+    is_limited: bool = False
+    max_rows: int = 0
     num_decode_rows: int = 0
     max_decode_rows: int = 0
     max_looked_up: int = 0

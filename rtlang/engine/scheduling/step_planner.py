@@ -2,15 +2,18 @@
 
 The time of a step that computes a long prompt is the gap between two tokens for all rows that decode in it. The planner gives it as many
 tokens as the cost model expects to fit into the target. Without decoding rows a step takes as many tokens as it can.
+
+Beside live work, background work gets at most an eighth of the rows and tokens of a step, and as many as make it a tenth longer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.engine.planning.step_cost import StepCost, StepSize
+from rtlang.engine.requests.request import Request
 from rtlang.engine.scheduling.turns import Prompt, Turn
 
 GAP_IN_STEPS = 4.0
@@ -18,6 +21,12 @@ GAP_IN_STEPS = 4.0
 
 MIN_CHUNK = 8
 """Prompt tokens that a step may compute beside decoding rows in any case, so that prompts always go on."""
+
+BACKGROUND_PART = 8
+"""Background work may have one in so many of the rows, and of the tokens, of a step with live work."""
+
+BACKGROUND_TIME = 0.1
+"""Part of the expected time of its live work by which background work may make a step longer; one token is allowed in any case."""
 
 _RATE_TOKENS = 256  # size of the step from which the time of a prompt token is taken
 
@@ -55,8 +64,9 @@ class StepPlanner:
         return self._token_s
 
     def limit(self, turns: Sequence[Turn]) -> int:
-        """Maximum number of tokens of the next step if no row decodes in it."""
-        return self._max_shared_step_tokens if len(turns) > 1 else self._max_step_tokens
+        """Maximum number of tokens of the next step if no row decodes in it; a step of background work is as short as a shared one."""
+        is_shared = len(turns) > 1 or any(turn.flow.is_background for turn in turns)
+        return self._max_shared_step_tokens if is_shared else self._max_step_tokens
 
     def num_tokens(self, turns: Sequence[Turn], prompts: Iterable[Prompt]) -> int:
         """Maximum number of tokens of the next step.
@@ -83,6 +93,34 @@ class StepPlanner:
             if fitting < prompt.num_missing:
                 break
         return min(limit, max(size.num_tokens, len(decodes) + num_replayed + MIN_CHUNK))
+
+    def num_background_tokens(self, live: Mapping[Request, int], turns: Iterable[Turn]) -> int:
+        """Maximum number of tokens of background work in a step with live work, at least 1.
+
+        Args:
+            live: the tokens of the step by request.
+            turns: the work of background flows.
+        """
+        most = max(1, self._max_step_tokens // BACKGROUND_PART)
+        if not self.cost.is_settled:
+            return most
+        size = StepSize(0)
+        for request, num_tokens in live.items():
+            is_sampled = request.num_computed_tokens + num_tokens == request.num_target_tokens
+            size = size.with_row(num_tokens, request.num_computed_tokens, is_sampled)
+        seconds, num_tokens = (1 + BACKGROUND_TIME) * self.cost.predict(size), 0
+        decodes = [request for turn in turns for request in turn.decodes]
+        for request in decodes[: min(most, self.max_background_rows)]:
+            size = size.with_row(1, request.num_computed_tokens, 1)
+            if self.cost.predict(size) > seconds:
+                return max(1, num_tokens)
+            num_tokens += 1
+        return max(1, num_tokens + self.cost.most_tokens(size, 0, seconds, least=0, most=most - num_tokens))
+
+    @property
+    def max_background_rows(self) -> int:
+        """Maximum number of rows of background work in a step with live work."""
+        return max(1, self._max_rows // BACKGROUND_PART)
 
 
 def planner_for(config: RuntimeConfig, cost: StepCost) -> StepPlanner:

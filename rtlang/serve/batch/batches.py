@@ -3,8 +3,8 @@
 A batch is checked whole before its first request runs. The lines of its output and error files are written as requests end; they are the
 journal from which a later process knows what is left. A request that was running when the server stopped has no line and runs again.
 
-Requests of a batch run for a client of its own of the principal, with a hundredth of the share of a live client and the principal's lowest
-priority, so the engine serves live requests first, and the limits of the principal hold for both together.
+Requests of a batch are background work: a client of its own of the principal sends them, with a share below 1 and the principal's lowest
+priority. The engine gives them what live requests leave of its steps; the limits of the principal hold for both together.
 """
 
 from __future__ import annotations

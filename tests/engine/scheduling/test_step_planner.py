@@ -9,7 +9,13 @@ from rtlang.engine.planning.step_cost import StepCost, StepSize
 from rtlang.engine.requests.flow import Flow
 from rtlang.engine.requests.request import Request
 from rtlang.engine.scheduling.policy import fcfs
-from rtlang.engine.scheduling.step_planner import GAP_IN_STEPS, MIN_CHUNK, StepPlanner
+from rtlang.engine.scheduling.step_planner import (
+    BACKGROUND_PART,
+    BACKGROUND_TIME,
+    GAP_IN_STEPS,
+    MIN_CHUNK,
+    StepPlanner,
+)
 from rtlang.engine.scheduling.turns import Turn, next_prompts
 from tests.support.engine.policy_simulation import machine_s
 from tests.support.requests import make_request
@@ -52,6 +58,23 @@ def largest(num_decodes: int, context: int, num_before: int, target: float) -> i
     plain = StepSize(num_decodes, num_decodes, num_decodes * (context + 1), num_decodes * (context + 1))
     fitting = [size for size in range(1, 1025) if machine_s(plain.with_row(size, num_before)) <= target]
     return num_decodes + max(fitting, default=0)
+
+
+def test_background_work_makes_a_step_a_tenth_longer_and_no_more() -> None:
+    def tokens(live: int, background: Turn, cost: StepCost | None = None) -> int:
+        running = {request(501, 500): 1 for _ in range(live)}
+        return planner(cost).num_background_tokens(running, [background])
+
+    for live in (0, 1, 16, 60):
+        plain = StepSize(live, live, live * 501, live * 501)
+        target = (1 + BACKGROUND_TIME) * machine_s(plain)
+        fitting = [size for size in range(1, 129) if machine_s(plain.with_row(size, 0)) <= target]
+        assert tokens(live, turn(0, 0, request(4000, 0))) == max(fitting, default=1)
+        rows = StepSize(live + 8, live + 8, live * 501 + 8 * 501, live * 501 + 8 * 501)
+        assert 1 <= tokens(live, turn(30)) <= 128
+        assert (tokens(live, turn(30)) >= 8) == (machine_s(rows) <= target)
+    assert tokens(4, turn(0, 0, request(4000, 0)), StepCost()) == 1024 // BACKGROUND_PART  # nothing is known yet
+    assert planner().max_background_rows == 64 // BACKGROUND_PART
 
 
 def test_a_prompt_alone_takes_the_whole_step() -> None:
