@@ -53,6 +53,7 @@ _SLICE_BYTES = 256 << 10
 _KEY_WAIT_S = 5.0
 _PLACES_SHARE = 4  # batches have at most a quarter of the unfinished requests of a principal
 
+Lines = list[BatchLine | LineError]
 _T = TypeVar("_T")
 
 
@@ -259,13 +260,18 @@ class Batches:
     async def _check(self, batch: Batch) -> bool:
         """Check the input file; whether it is good."""
         check = FileCheck()
+
+        def add(lines: Lines) -> bool:
+            for line in lines:
+                if isinstance(line, BatchLine) and line.url != batch.endpoint:
+                    message = f"url: expected {batch.endpoint}, the endpoint of the batch"
+                    line = LineError(line.number, "mismatched_endpoint", message, "url")
+                check.add([line])
+            return not check.is_over
+
         with await self._input(batch) as reader:
-            while not check.is_over and (lines := await self._slice(batch, reader)):
-                for line in lines:
-                    if isinstance(line, BatchLine) and line.url != batch.endpoint:
-                        message = f"url: expected {batch.endpoint}, the endpoint of the batch"
-                        line = LineError(line.number, "mismatched_endpoint", message, "url")
-                    check.add([line])
+            while await self._slice(batch, reader, add):
+                pass
         if not check.total and not check.errors:
             check.errors.append(LineError(1, "empty_file", "the file has no requests"))
         batch.total = check.total
@@ -307,15 +313,24 @@ class Batches:
             raise _InputMissing
         return _Input(LineReader(file, self.endpoints, self._max_line_bytes), file.close)
 
-    async def _slice(self, batch: Batch, reader: LineReader) -> list[BatchLine | LineError]:
+    async def _slice(self, batch: Batch, reader: LineReader, fn: Callable[[Lines], _T]) -> _T | None:
+        """What `fn` makes of the next lines, on a thread; None at the end."""
         price = _SLICE_BYTES * READ_S_PER_BYTE
-        owner, read = Principal(batch.owner), partial(reader.slice, _SLICE_BYTES)
+
+        def read() -> _T | None:
+            lines = reader.slice(_SLICE_BYTES)
+            return fn(lines) if lines else None
+
+        owner = Principal(batch.owner)
         return await self._host.run(owner, price, read, kind=WorkKind.PARSE, may_wait=True, is_bounded=False)
 
     async def _next_lines(self, batch: Batch, reader: LineReader, results: _Results) -> list[BatchLine]:
         """The next requests that have no result; none at the end."""
-        while lines := await self._slice(batch, reader):
-            found = [each for each in lines if isinstance(each, BatchLine) and each.key not in results.done]
+
+        def without_result(lines: Lines) -> list[BatchLine]:
+            return [each for each in lines if isinstance(each, BatchLine) and each.key not in results.done]
+
+        while (found := await self._slice(batch, reader, without_result)) is not None:
             if found:
                 return found
         return []

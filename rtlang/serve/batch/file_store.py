@@ -14,6 +14,7 @@ A `.json` is written last and replaced whole, so a killed server leaves no half 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -234,9 +235,12 @@ class FileStore:
 
         Raises:
             FileQuotaError: they are too many.
+            OSError: the file has ended.
         """
         with self._lock:
             folder = self._folder(owner)
+            if file_id not in folder.open_bytes:  # dropped while a thread still wrote for a client that has left
+                raise OSError(errno.EBADF, f"the file {file_id} has ended")
             total = folder.num_bytes + num_bytes
             if total > self._max_bytes:
                 self._forget_expired(owner)
@@ -247,7 +251,7 @@ class FileStore:
                     total,
                     f"expected at most {self._max_bytes} bytes in all files of one principal (files_bytes); delete some",
                 )
-            folder.open_bytes[file_id] = folder.open_bytes.get(file_id, 0) + num_bytes
+            folder.open_bytes[file_id] += num_bytes
 
     def drop_open(self, owner: str, file_id: str, path: Path) -> None:
         """Delete what was written of a file that has not ended."""

@@ -1,8 +1,9 @@
-"""Reads one file and a few short fields from a multipart form, in bounded memory: the bytes of the file go on as they arrive."""
+"""Reads one file and a few short fields from a multipart form, in bounded memory and on threads; the file goes on as it arrives."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from python_multipart.exceptions import FormParserError
@@ -32,19 +33,26 @@ class FormUpload:
         self.fields: dict[str, str] = {}
         self.filename: str | None = None
         self._buffer: list[bytes] = []
-        self._num_buffered = self._num_parts = 0
+        self._num_bytes = self._num_parts = 0
         self._header, self._value = b"", b""
         self._headers: dict[bytes, bytes] = {}
         self._part: str | None = None
         self._text = b""
         self._is_whole = False
 
-    async def read(self, request: Request, limit: int, write: Callable[[bytes], Awaitable[None]]) -> None:
+    async def read(
+        self,
+        request: Request,
+        limit: int,
+        write: Callable[[bytes], object],
+        run: Callable[[Callable[[], None]], Awaitable[object]],
+    ) -> None:
         """Read the body of a request.
 
         Args:
             limit: bytes of the file.
-            write: takes the next bytes of the file.
+            write: takes the next bytes of the file, on a thread.
+            run: runs a part of the work on a thread.
         Raises:
             HttpError: it is not a multipart form (415, 400), or the file is too long (413).
             ParameterError: a field is too long or comes twice; names it.
@@ -57,31 +65,45 @@ class FormUpload:
         declared = request.headers.get("content-length", "0")
         if declared.isdecimal() and int(declared) > limit + _MAX_PARTS * (_MAX_VALUE + 2 * _MAX_HEADER):
             raise _too_long(limit)
-        num_bytes = 0
         try:
             parser = MultipartParser(options[b"boundary"], self._callbacks())
-            async for chunk in request.stream():
-                parser.write(chunk)
-                if self._num_buffered >= _BUFFER_BYTES:
-                    num_bytes += self._num_buffered
-                    if num_bytes > limit:
-                        raise _too_long(limit)
-                    await write(self._taken())
-            parser.finalize()
         except FormParserError as error:
-            raise HttpError(400, f"the form is malformed: {error}", code="form", param=FILE) from None
-        if not self._is_whole:
-            raise HttpError(400, "the form is malformed: its end is missing", code="form", param=FILE)
-        if num_bytes + self._num_buffered > limit:
-            raise _too_long(limit)
-        if self._num_buffered:
-            await write(self._taken())
+            raise _malformed(error) from None
+        chunks: list[bytes] = []
+        num_waiting = 0
+        async for chunk in request.stream():
+            chunks.append(chunk)
+            num_waiting += len(chunk)
+            if num_waiting >= _BUFFER_BYTES:
+                await run(partial(self._parse, parser, chunks, limit, write))
+                chunks, num_waiting = [], 0
+        await run(partial(self._parse, parser, chunks, limit, write, is_end=True))
 
-    def _taken(self) -> bytes:
+    def _parse(
+        self,
+        parser: MultipartParser,
+        chunks: list[bytes],
+        limit: int,
+        write: Callable[[bytes], object],
+        *,
+        is_end: bool = False,
+    ) -> None:
+        """Parse the next bytes of the form, and write those of the file."""
+        try:
+            parser.write(b"".join(chunks))
+            if is_end:
+                parser.finalize()
+        except FormParserError as error:
+            raise _malformed(error) from None
+        if is_end and not self._is_whole:
+            raise _malformed("its end is missing")
         data = b"".join(self._buffer)
         self._buffer.clear()
-        self._num_buffered = 0
-        return data
+        self._num_bytes += len(data)
+        if self._num_bytes > limit:
+            raise _too_long(limit)
+        if data:
+            write(data)
 
     def _callbacks(self) -> Any:
         return {
@@ -129,7 +151,6 @@ class FormUpload:
         piece = data[start:end]
         if self._part == FILE:
             self._buffer.append(piece)
-            self._num_buffered += len(piece)
         elif len(self._text) + len(piece) > _MAX_VALUE:
             raise ParameterError((self._part or "")[:80], "...", f"expected at most {_MAX_VALUE} bytes")
         else:
@@ -147,6 +168,10 @@ def _grown(before: bytes, piece: bytes, limit: int) -> bytes:
     if len(before) + len(piece) > limit:
         raise FormParserError(f"a header of a part is longer than {limit} bytes")
     return before + piece
+
+
+def _malformed(reason: object) -> HttpError:
+    return HttpError(400, f"the form is malformed: {reason}", code="form", param=FILE)
 
 
 def _too_long(limit: int) -> HttpError:

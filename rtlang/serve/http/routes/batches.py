@@ -8,14 +8,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.serve.batch.batch_lines import ENDPOINTS
 from rtlang.serve.batch.batch_record import Batch, read_batch
 from rtlang.serve.batch.batches import Batches
 from rtlang.serve.http.body import read_map
+from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError, draining_error
 from rtlang.serve.http.inner_requests import InnerRequests
 from rtlang.serve.http.middleware.access_middleware import principal_of
-from rtlang.serve.http.routes.files import file_store, listed, page_of
+from rtlang.serve.http.routes.files import LIST_S, file_store, listed, page_of
 from rtlang.serve.openai.fields import FieldTable
 from rtlang.serve.service import StreamService
 
@@ -66,8 +68,12 @@ class _BatchRoutes:
     async def list(self, request: Request) -> Response:
         query = FIELDS.given(request.query_params)
         found = self._begun().batches_of(principal_of(request).name)
-        page, has_more = page_of(found, [each.batch_id for each in found], query, _DEFAULT_LIMIT, _MAX_LIMIT)
-        return JSONResponse(listed([each.to_object() for each in page], has_more))
+
+        def write() -> Response:  # on a thread: a hundred batches may have a hundred errors each
+            page, has_more = page_of(found, [each.batch_id for each in found], query, _DEFAULT_LIMIT, _MAX_LIMIT)
+            return JSONResponse(listed([each.to_object() for each in page], has_more))
+
+        return await run_for(request, self._service, LIST_S, write, kind=WorkKind.REPLY, may_wait=True)
 
     async def read(self, request: Request) -> Response:
         return JSONResponse(self._found(request).to_object())

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from random import Random
+from typing import Any
 
 import openai
 import pytest
 from openai import OpenAI
+from python_multipart.multipart import MultipartParser
 
+from rtlang.serve.batch.batch_record import Batch
+from rtlang.serve.batch.file_store import StoredFile
 from tests.support.long_tests import sized
 from tests.support.programs.fake_target import FakeTarget
 from tests.support.servers.fuzz import shuffled_bytes
@@ -73,6 +79,39 @@ def test_a_file_is_uploaded_listed_read_and_deleted_by_its_principal_alone(url: 
         assert large.value.status_code == 413
     for each in others:
         ann.files.delete(each)
+
+
+def test_lists_and_forms_are_worked_on_outside_the_event_loop(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_loop: list[bool] = []
+
+    def watched(fn: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            with contextlib.suppress(RuntimeError):
+                asyncio.get_running_loop()
+                on_loop.append(True)
+                return fn(*args)
+            on_loop.append(False)
+            return fn(*args)
+
+        return call
+
+    client = client_of(url, "ann")
+    hostile = b"\r\n--xy" * 180_000  # the parser looks at each byte
+    with monkeypatch.context() as patch:
+        patch.setattr(MultipartParser, "write", watched(MultipartParser.write))
+        made = client.files.create(file=("x", hostile), purpose="batch")
+    num_pieces = len(on_loop)
+    assert 2 <= num_pieces <= 4, "of at least a megabyte"
+    assert client.files.content(made.id).read() == hostile
+    batch = client.batches.create(input_file_id=made.id, endpoint="/v1/completions", completion_window="1h")  # type: ignore[arg-type]
+    with monkeypatch.context() as patch:
+        for kind in (StoredFile, Batch):
+            patch.setattr(kind, "to_object", watched(kind.to_object))
+        assert made.id in {each.id for each in client.files.list()}
+        assert [each.id for each in client.batches.list()] == [batch.id]
+    assert len(on_loop) >= num_pieces + 2
+    assert not any(on_loop)
+    client.files.delete(made.id)
 
 
 def test_forms_that_are_no_upload_are_refused_by_field_and_leave_nothing(url: str) -> None:
