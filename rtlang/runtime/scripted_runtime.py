@@ -70,9 +70,13 @@ class _NoEngine:
     """The place of the engine; nothing ever runs on it."""
 
     has_work = False
+    retry_at: float | None = None
 
     def __init__(self) -> None:
         self.work = CurrentWork()
+
+    def retry(self, now: float) -> None:
+        """Nothing waits."""
 
     def grant(self, credit: Credit, num_tokens: int) -> None:
         """Add to the credit of a graph; no request waits for it."""

@@ -27,6 +27,7 @@ SAMPLES = [
     errors.InvalidValueError("[1, 1]", "two elements are equal (at #)", 3),
     errors.ValueParseError("age", "x", "not a number"),
     errors.ToolError("search", "KeyError: 'x'", "agent.py:12"),
+    errors.ScriptError("no reply for the second message (script.yaml, rules[0])"),
     errors.McpError("files", "no answer within 60 s"),
     errors.ContextLengthError(5000, 100, 4096),
     errors.CapacityError(70, 64),

@@ -86,16 +86,16 @@ def test_the_end_of_a_prompt_counts_for_its_own_request() -> None:
 
 
 def test_what_a_request_says_about_the_thought_reaches_the_template() -> None:
-    for body, variables in (
-        ({"reasoning_effort": "high"}, {"reasoning_effort": "high"}),
-        ({"enable_thinking": True}, {"enable_thinking": True, "thinking": True, "reasoning": True}),
-        ({"chat_template_kwargs": {"x": 1}}, {"x": 1}),
+    for body, options in (
+        ({"reasoning_effort": "high"}, {"controls": {"effort": "high", "thinks": True}}),
+        ({"enable_thinking": True}, {"controls": {"thinks": True}}),
+        ({"chat_template_kwargs": {"x": 1}}, {"chat_template_kwargs": {"x": 1}}),
     ):
         service = service_of("<|im_start|>assistant\n", "hermes")
         read_served_chat(service, BODY | body)
-        assert json.loads(service.target.text_service.options) == {"chat_template_kwargs": variables}
+        assert json.loads(service.target.text_service.options) == options
     read_served_chat(service, BODY | {"reasoning_effort": "none"})
-    assert json.loads(service.target.text_service.options)["chat_template_kwargs"]["enable_thinking"] is False
+    assert json.loads(service.target.text_service.options)["controls"]["thinks"] is False
 
 
 def test_a_reply_that_the_client_has_begun_goes_on_where_it_ends() -> None:
