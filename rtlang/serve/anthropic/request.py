@@ -37,7 +37,7 @@ HINTS = frozenset(
 SAME_NAME = ("model", "stream", "temperature", "top_p", "top_k", "seed", "priority", *SALTS)
 """Fields that mean the same in both routes; those after `top_k` are extensions."""
 _OF_PROMPT = ("messages", "system", "tools", "tool_choice", "thinking", "cache_control", "context_management")
-_FIELDS = FieldTable(
+FIELDS = FieldTable(
     accepted=frozenset((*SAME_NAME, *_OF_PROMPT, "max_tokens", "stop_sequences", "output_config", "output_format")),
     fixed={"mcp_servers": ([],), "fallbacks": ([],)},
     refused={
@@ -84,7 +84,7 @@ def read_messages_request(body: Mapping[str, Any], *, counts: bool = False, key:
     Raises:
         ParameterError: a field is not supported, missing or invalid; names it.
     """
-    given, hints = _FIELDS.given(body), CacheHints()
+    given, hints = FIELDS.given(body), CacheHints()
     hints.read(given, "")
     chat: dict[str, Any] = {name: given[name] for name in SAME_NAME if name in given}
     chat["messages"] = messages = chat_messages(given, hints)

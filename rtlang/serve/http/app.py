@@ -53,6 +53,12 @@ TABLES: Mapping[str, FieldTable] = {
     name: table
     for tables in (
         routes_openai.TABLES,
+        routes_responses.TABLES,
+        routes_conversations.TABLES,
+        routes_anthropic.TABLES,
+        routes_batches.TABLES,
+        routes_scores.TABLES,
+        routes_ollama.TABLES,
         routes_tokens.TABLES,
         routes_cache.TABLES,
         routes_native.TABLES,

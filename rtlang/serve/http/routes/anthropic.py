@@ -18,6 +18,7 @@ from rtlang.contract.graph.nodes import TokenIds
 from rtlang.contract.request_graph import Text
 from rtlang.contract.runs.principal import Principal
 from rtlang.contract.runs.session_options import MAX_KEY_LENGTH
+from rtlang.serve.anthropic import request
 from rtlang.serve.anthropic.errors import message_error
 from rtlang.serve.anthropic.reply import PING, MessageWriter
 from rtlang.serve.anthropic.request import MessagesRequest, read_messages_request, renamed_error
@@ -40,6 +41,12 @@ _ANY_LENGTH = 1
 """A value of `truncate_prompt_tokens`, with which a prompt of any length is made; the graph, which would be cut, is not run."""
 
 _FORM = StreamForm(end=b"", heartbeat=PING)
+
+TABLES = {
+    "POST /v1/messages": request.FIELDS,
+    "POST /v1/messages/count_tokens": request.FIELDS,
+}
+"""The fields of the bodies, by method and path."""
 
 
 def routes(service: StreamService) -> list[Route]:

@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from rtlang.contract.accounts.request_account import WorkKind
+from rtlang.serve.batch import batch_record
 from rtlang.serve.batch.batch_lines import ENDPOINTS
 from rtlang.serve.batch.batch_record import Batch, read_batch
 from rtlang.serve.batch.batches import Batches
@@ -24,6 +25,11 @@ from rtlang.serve.service import StreamService
 FIELDS = FieldTable(accepted=frozenset(("limit", "after")), hints=frozenset())
 """The query of `GET /v1/batches`."""
 _DEFAULT_LIMIT, _MAX_LIMIT = 20, 100
+
+TABLES = {
+    "POST /v1/batches": batch_record.FIELDS,
+}
+"""The fields of the bodies, by method and path."""
 
 
 def routes(service: StreamService) -> list[Route]:

@@ -23,6 +23,7 @@ from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.middleware.access_middleware import principal_of
 from rtlang.serve.http.response_turn import new_id, stored_conversation
 from rtlang.serve.json_parts import json_bytes
+from rtlang.serve.responses import conversations
 from rtlang.serve.responses.client_tools import ClientTools
 from rtlang.serve.responses.conversations import (
     FIELDS,
@@ -39,6 +40,13 @@ from rtlang.serve.service import StreamService
 from rtlang.work.prices import REPLY_S_PER_CHAR
 
 _FULL = "the conversation does not fit into the memory for this client's conversations"
+
+TABLES = {
+    "POST /v1/conversations": conversations.FIELDS,
+    "POST /v1/conversations/{id}": conversations.UPDATE_FIELDS,
+    "POST /v1/conversations/{id}/items": conversations.ITEM_FIELDS,
+}
+"""The fields of the bodies, by method and path."""
 
 
 def routes(service: StreamService) -> list[Route]:

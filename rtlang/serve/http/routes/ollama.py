@@ -35,6 +35,7 @@ from rtlang.serve.http.text_models import (
     served_model,
     texts_of_reply,
 )
+from rtlang.serve.ollama import bodies
 from rtlang.serve.ollama.bodies import LATEST, chat_body, generate_body
 from rtlang.serve.ollama.replies import OllamaWriter, created_at, loaded_reply
 from rtlang.serve.openai.chat import ChatWriter
@@ -67,6 +68,13 @@ _RENAMED = {
 }
 
 Handler = Callable[[Request], Awaitable[Response]]
+
+TABLES = {
+    "POST /api/chat": bodies.CHAT_FIELDS,
+    "POST /api/generate": bodies.GENERATE_FIELDS,
+    "POST /api/show": SHOW_FIELDS,
+}
+"""The fields of the bodies, by method and path."""
 
 
 def routes(service: StreamService) -> list[Route]:

@@ -30,6 +30,7 @@ from rtlang.serve.http.routes.openai import respond
 from rtlang.serve.http.text_models import needed_text_service
 from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.records.request_record import CLIENT_CLOSED
+from rtlang.serve.responses import request_body
 from rtlang.serve.responses.conversations import item_page
 from rtlang.serve.responses.input_items import TRIGGER
 from rtlang.serve.responses.mcp_tools import has_mcp_tools
@@ -40,6 +41,13 @@ from rtlang.serve.service import StreamService
 from rtlang.work.prices import REPLY_S_PER_CHAR
 
 _T = TypeVar("_T")
+
+TABLES = {
+    "POST /v1/responses": request_body.FIELDS,
+    "POST /v1/responses/input_tokens": request_body.COUNT_FIELDS,
+    "POST /v1/responses/compact": request_body.COMPACT_FIELDS,
+}
+"""The fields of the bodies, by method and path."""
 
 
 def routes(service: StreamService) -> list[Route]:

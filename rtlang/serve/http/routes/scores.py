@@ -18,6 +18,7 @@ from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.middleware.access_middleware import principal_of
 from rtlang.serve.http.routes.openai import respond
 from rtlang.serve.http.text_models import TokenTexts, served_model
+from rtlang.serve.openai import scores
 from rtlang.serve.openai.scores import ScoreWriter, read_score
 from rtlang.serve.openai.shapes import Heading
 from rtlang.serve.records.request_record import request_id
@@ -28,6 +29,12 @@ _OTHERS = {
     "classify": "classification needs a model with labels; the likelihood of labels after a prompt is at /v1/score",
     "pooling": "this server computes no embeddings: its models are trained to generate text",
 }
+
+TABLES = {
+    "POST /score": scores.FIELDS,
+    "POST /v1/score": scores.FIELDS,
+}
+"""The fields of the bodies, by method and path."""
 
 
 def routes(service: StreamService) -> list[Route]:
