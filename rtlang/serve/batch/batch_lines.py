@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 from rtlang.serve.json_parts import json_bytes, json_text
 
@@ -22,7 +22,12 @@ MAX_ERRORS = 100
 """Errors of a file that are told."""
 MAX_CUSTOM_ID = 512
 _NAMES = ("custom_id", "method", "url", "body")
-_EXPIRED = "This request could not be executed before the completion window expired."
+_UNRUN = {
+    "batch_expired": "This request could not be executed before the completion window expired.",
+    "batch_cancelled": "This request was not executed because this batch was cancelled.",
+}
+UnrunCode = Literal["batch_expired", "batch_cancelled"]
+"""Why a request has no response."""
 
 
 class LineError(Exception):
@@ -213,16 +218,23 @@ def result_line(line_id: str, custom_id: str, result: LineResult) -> bytes:
     )
 
 
-def expired_line(line_id: str, custom_id: str) -> bytes:
-    """The line for a request that was not run in time."""
-    error = {"code": "batch_expired", "message": _EXPIRED}
+def unrun_line(line_id: str, custom_id: str, code: UnrunCode) -> bytes:
+    """The line for a request that was not run."""
+    error = {"code": code, "message": _UNRUN[code]}
     return json_bytes({"id": line_id, "custom_id": custom_id, "response": None, "error": error}) + b"\n"
 
 
 def keys_in(lines: Iterator[bytes]) -> Iterator[bytes]:
     """The keys of the requests that have a result in these lines; a line of another form is passed over."""
+    return (key for key, _ in results_in(lines))
+
+
+def results_in(lines: Iterator[bytes]) -> Iterator[tuple[bytes, object]]:
+    """The key of each request that has a result in these lines, and the body of its response; None without a response."""
     for data in lines:
         try:
-            yield key_of(json.loads(data)["custom_id"])
+            plain = json.loads(data)
+            response = plain.get("response")
+            yield key_of(plain["custom_id"]), response.get("body") if isinstance(response, Mapping) else None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from rtlang.contract.errors import ParameterError
+from rtlang.serve.batch.batch_usage import BatchUsage
 from rtlang.serve.batch.file_store import new_batch_id, new_file_id
 from rtlang.serve.openai.fields import FieldTable, check_inner, read_text
 
@@ -51,6 +52,7 @@ class Batch:
         owner: the name of the principal.
         output_id, error_id: of the files, which exist once the batch has ended and if they have lines.
         times: when each state began, in seconds since 1970.
+        model: that of the first response; None before it.
         usage: sums over the responses.
     """
 
@@ -73,6 +75,8 @@ class Batch:
     failed: int = 0
     has_output: bool = False
     has_errors: bool = False
+    model: str | None = None
+    usage: BatchUsage = field(default_factory=BatchUsage)
 
     def enter(self, status: BatchStatus, now: float) -> None:
         """Enter a state."""
@@ -85,6 +89,7 @@ class Batch:
             "id": self.batch_id,
             "object": "batch",
             "endpoint": self.endpoint,
+            "model": self.model,
             "errors": {"object": "list", "data": self.errors} if self.errors else None,
             "input_file_id": self.input_file_id,
             "completion_window": self.completion_window,
@@ -95,6 +100,7 @@ class Batch:
             "expires_at": self.expires_at,
             "request_counts": {"total": self.total, "completed": self.completed, "failed": self.failed},
             "metadata": self.metadata,
+            "usage": self.usage.to_object(),
         }
         states = (each for each in BatchStatus if each is not BatchStatus.VALIDATING)
         return found | {f"{each.value}_at": self.times.get(each.value) for each in states}
@@ -112,7 +118,7 @@ class Batch:
         """
         known = {item.name for item in fields(cls)}
         given = {name: value for name, value in plain.items() if name in known}
-        return cls(**given | {"status": BatchStatus(given["status"])})
+        return cls(**given | {"status": BatchStatus(given["status"]), "usage": BatchUsage(**given.get("usage", {}))})
 
 
 def read_batch(body: Mapping[str, Any], owner: str, endpoints: tuple[str, ...], now: float) -> Batch:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import threading
 import time
@@ -28,12 +29,14 @@ from rtlang.serve.batch.batch_lines import (
     LineError,
     LineReader,
     LineResult,
-    expired_line,
+    UnrunCode,
     key_of,
-    keys_in,
     result_line,
+    results_in,
+    unrun_line,
 )
 from rtlang.serve.batch.batch_record import Batch, BatchStatus
+from rtlang.serve.batch.batch_usage import BatchUsage
 from rtlang.serve.batch.file_store import FileQuotaError, FileStore, FileWriter
 from rtlang.serve.batch.line_runner import MAX_RUNNING, LineRunner, Window
 from rtlang.work.prices import READ_S_PER_BYTE
@@ -342,12 +345,14 @@ class Batches:
                 await self._open(batch, results)
         if not was_cancelled:
             await self._enter(batch, BatchStatus.FINALIZING)
-        if has_expired and results.is_open:
-            with contextlib.suppress(FileQuotaError, OSError, _InputMissing), await self._input(batch) as reader:
-                while lines := await self._next_lines(batch, reader, results):
-                    await self._on_disk(Principal(batch.owner), partial(results.expire, lines))
         if was_cancelled and not results.is_open:
             await self._open(batch, results)
+        is_checked = BatchStatus.IN_PROGRESS.value in batch.times
+        if is_checked and (has_expired or was_cancelled) and results.is_open:
+            code: UnrunCode = "batch_cancelled" if was_cancelled else "batch_expired"
+            with contextlib.suppress(FileQuotaError, OSError, _InputMissing), await self._input(batch) as reader:
+                while lines := await self._next_lines(batch, reader, results):
+                    await self._on_disk(Principal(batch.owner), partial(results.add_unrun, lines, code))
         await self._on_disk(Principal(batch.owner), partial(results.publish, self._store))
         final = (
             BatchStatus.CANCELLED if was_cancelled else BatchStatus.EXPIRED if has_expired else BatchStatus.COMPLETED
@@ -416,9 +421,23 @@ class _Results:
             batch = self._batch
             self._output = store.begin(batch.owner, batch.output_id)
             self._errors = store.begin(batch.owner, batch.error_id)
-            completed, failed = set(keys_in(self._output.lines())), set(keys_in(self._errors.lines()))
+            batch.usage = BatchUsage()
+            completed, failed = self._known(self._output), self._known(self._errors)
             self.done = completed | failed
             batch.completed, batch.failed = len(completed), len(failed - completed)
+
+    def _known(self, writer: FileWriter) -> set[bytes]:
+        """The keys of the results in a file, whose tokens are counted."""
+        found: set[bytes] = set()
+        for key, body in results_in(writer.lines()):
+            found.add(key)
+            self._count(body)
+        return found
+
+    def _count(self, body: object) -> None:
+        self._batch.usage.add(body)
+        if self._batch.model is None and isinstance(body, dict) and isinstance(body.get("model"), str):
+            self._batch.model = body["model"]
 
     def taker(
         self, keep: Callable[[str, Callable[[], None]], Awaitable[None]]
@@ -439,12 +458,15 @@ class _Results:
             self.done.add(line.key)
             self._batch.completed += result.is_success
             self._batch.failed += not result.is_success
+            with contextlib.suppress(ValueError, RecursionError):
+                self._count(json.loads(result.body))
 
-    def expire(self, lines: list[BatchLine]) -> None:
-        """Note that requests were not run in time."""
+    def add_unrun(self, lines: list[BatchLine], code: UnrunCode) -> None:
+        """Note that requests were not run."""
         with self._lock:
             assert self._errors is not None
-            self._errors.write(b"".join(expired_line(line_id(self._batch, line), line.custom_id) for line in lines))
+            rows = [unrun_line(line_id(self._batch, line), line.custom_id, code) for line in lines]
+            self._errors.write(b"".join(rows))
             self._batch.failed += len(lines)
 
     def publish(self, store: FileStore) -> None:

@@ -8,7 +8,8 @@ Each principal has a folder of its own, named by a digest of its name:
     <folder>/<digest>/<id>.part         an upload that has not ended; removed when the store opens
     <folder>/<digest>/<id>.batch        the record of a batch
 
-A `.json` is written last and replaced whole, so a killed server leaves no half of a file. One process at a time uses a folder.
+A `.json` is written last and replaced whole, so a killed server leaves no half of a file. One process at a time uses a folder, and holds a
+lock on the file `lock` in it. A temporary folder whose lock nobody holds was left by a killed server; the next one deletes it.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ MAX_FILE_BYTES = 200 << 20
 """Bytes of an uploaded file, as in the OpenAI API."""
 MAX_FILENAME = 255
 _OWNER_DIGITS = 32
+_TEMPORARY, _LOCK = "rtlang-files-", "lock"
 
 Purpose = Literal["batch", "batch_output"]
 
@@ -119,6 +121,8 @@ class FileStore:
         self._given, self._root, self._lock_file = folder, None if folder is None else Path(folder), -1
         if self._root is not None:
             self._open(self._root)
+        else:
+            _delete_stale(Path(tempfile.gettempdir()))
 
     @property
     def is_durable(self) -> bool:
@@ -268,7 +272,8 @@ class FileStore:
     def _folder(self, owner: str) -> _Folder:
         if owner not in self._owners:
             if self._root is None:
-                self._root = Path(tempfile.mkdtemp(prefix="rtlang-files-"))
+                while self._root is None or not self._take_lock(self._root):  # another server may take it for stale
+                    self._root = Path(tempfile.mkdtemp(prefix=_TEMPORARY))
             path = self._root / hashlib.sha256(owner.encode()).hexdigest()[:_OWNER_DIGITS]
             path.mkdir(mode=0o700, exist_ok=True)
             _write_json(path / "owner", {"owner": owner})
@@ -278,18 +283,30 @@ class FileStore:
     def _open(self, root: Path) -> None:
         try:
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._lock_file = os.open(root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not self._take_lock(root):
+                raise ConfigError("files_dir", str(root), "another server uses this folder; use another one")
             for path in root.iterdir():
                 plain = _read_json(path / "owner") if path.is_dir() else None
                 if plain is not None:
                     self._owners[str(plain["owner"])] = _opened(path)
-        except BlockingIOError:
-            os.close(self._lock_file)
-            self._lock_file = -1
-            raise ConfigError("files_dir", str(root), "another server uses this folder; use another one") from None
         except OSError as error:
             raise ConfigError("files_dir", str(root), f"cannot be used: {error.strerror or error}") from None
+
+    def _take_lock(self, root: Path) -> bool:
+        """Whether no other process uses a folder, which is this one's until the store is closed."""
+        try:
+            self._lock_file = os.open(root / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_there = os.path.samestat(os.fstat(self._lock_file), os.stat(root / _LOCK))
+        except (
+            BlockingIOError,
+            FileNotFoundError,
+        ):  # FileNotFoundError: taken for stale and deleted before it was locked
+            is_there = False
+        if not is_there and self._lock_file >= 0:
+            os.close(self._lock_file)
+            self._lock_file = -1
+        return is_there
 
 
 class FileWriter:
@@ -362,6 +379,19 @@ def cut_to_lines(file: BinaryIO) -> int:
         file.truncate(end)
     file.seek(0, os.SEEK_END)
     return end
+
+
+def _delete_stale(folder: Path) -> None:
+    """Delete the temporary folders that killed servers of this user left."""
+    for path in folder.glob(f"{_TEMPORARY}*"):
+        with contextlib.suppress(OSError):  # another server deletes it, or uses it
+            lock = os.open(path / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if path.lstat().st_uid == os.getuid() and not path.is_symlink():
+                    shutil.rmtree(path, ignore_errors=True)
+            finally:
+                os.close(lock)
 
 
 def _opened(path: Path) -> _Folder:

@@ -14,10 +14,10 @@ from rtlang.serve.batch.batch_lines import (
     LineError,
     LineReader,
     LineResult,
-    expired_line,
     key_of,
     keys_in,
     result_line,
+    unrun_line,
 )
 from tests.support.long_tests import sized
 from tests.support.servers.fuzz import mutated, shuffled_bytes
@@ -93,7 +93,7 @@ def test_results_are_json_lines_and_tell_which_requests_have_one() -> None:
     plain = [json.loads(line) for line in lines]
     assert [each["response"]["body"] for each in plain] == [{"a": [1, "\n"]}] * len(ids)
     assert [each["response"]["status_code"] for each in plain] == [result.status for result in results]
-    late = expired_line("x", "late")
+    late = unrun_line("x", "late", "batch_expired")
     assert json.loads(late)["error"]["code"] == "batch_expired"
     assert list(keys_in(iter([*lines[:4], b"no\n", b"{}\n", b"[1]\n", late]))) == [
         *map(key_of, ids[:4]),

@@ -17,6 +17,7 @@ from rtlang.contract.runs.principal import Principal, PrincipalLimits
 from rtlang.serve.batch import batches as batches_module
 from rtlang.serve.batch.batch_lines import LineResult
 from rtlang.serve.batch.batch_record import Batch, BatchStatus, read_batch
+from rtlang.serve.batch.batch_usage import BatchUsage
 from rtlang.serve.batch.batches import Batches, batch_principal
 from rtlang.serve.batch.file_store import FileStore
 
@@ -63,7 +64,10 @@ class Desk:
         finally:
             self.running -= 1
         self.asked[prompt] += 1
-        return LineResult(400 if prompt.startswith("bad") else 200, request_id, json.dumps({"text": prompt}).encode())
+        status, body = 400, {"text": prompt}
+        if not prompt.startswith("bad"):
+            status, body = 200, body | {"model": "m", "usage": {"input_tokens": 2, "output_tokens": 1}}
+        return LineResult(status, request_id, json.dumps(body).encode())
 
 
 def lines(prompts: list[str], **more: Any) -> bytes:
@@ -138,7 +142,8 @@ def test_each_request_runs_once_at_the_lowest_priority_and_within_a_share_of_the
         assert (batch.total, batch.completed, batch.failed) == (100, 90, 10)
         good, bad = results(world.store, batch)
         assert set(good) | set(bad) == set(prompts)
-        assert all(row["response"]["body"] == {"text": name} for name, row in (good | bad).items())
+        assert all(row["response"]["body"]["text"] == name for name, row in (good | bad).items())
+        assert (batch.model, batch.usage) == ("m", BatchUsage(180, 0, 90, 0))
         assert set(world.desk.asked.values()) == {1}
         assert world.desk.most == 10  # a quarter of max_places
         (principal,) = world.desk.principals
@@ -185,7 +190,12 @@ def test_a_cancelled_batch_keeps_the_results_that_it_has(world: World) -> None:
         assert batch.status is BatchStatus.CANCELLING
         await until(lambda: batch.status.is_final)
         assert batch.status is BatchStatus.CANCELLED
-        assert set(results(world.store, batch)[0]) == {"0", "1", "2", "3", "4"}
+        good, unrun = results(world.store, batch)
+        assert set(good) == {"0", "1", "2", "3", "4"}
+        assert set(unrun) == {str(i) for i in range(5, 50)}
+        assert {row["error"]["code"] for row in unrun.values()} == {"batch_cancelled"}
+        assert all(row["response"] is None for row in unrun.values())
+        assert (batch.completed, batch.failed) == (5, 45)
         assert world.desk.running == 0
         at_once = await world.begun(batches, lines(["1", "2"]))
         await batches.cancel(at_once)
@@ -248,6 +258,7 @@ def test_a_later_process_runs_what_has_no_result(world: World, tmp_path: Path) -
         await until(lambda: not later._tasks)
         good, bad = results(again.store, found)
         assert (set(good), bad, found.completed) == (set(prompts), {}, 100)
+        assert (found.model, found.usage) == ("m", BatchUsage(200, 0, 100, 0))
         assert set(again.desk.asked) == {*prompts[50:], "q99x"}
         by_id = {each.batch_id: each.status for each in later.batches_of(ANN.name)}
         assert by_id[waiting.batch_id] is BatchStatus.COMPLETED

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -137,3 +139,37 @@ def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         FileStore(str(tmp_path / "file"), 1000)
     assert caught.value.field == "files_dir"
+
+
+def test_temporary_folders_of_killed_servers_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    alive = FileStore(None, 1 << 20)
+    writer = alive.begin("ann")
+    (used,) = tmp_path.iterdir()
+    stale, new, other = (tmp_path / name for name in ("rtlang-files-stale", "rtlang-files-new", "other"))
+    for each in (stale, new, other):
+        (each / "owner").mkdir(parents=True)
+    for each in (stale, other):
+        (each / "lock").touch()
+    (tmp_path / "rtlang-files-link").symlink_to(other)
+    FileStore(None, 1 << 20).close()
+    assert {each.name for each in tmp_path.iterdir()} == {used.name, new.name, other.name, "rtlang-files-link"}
+    assert (other / "owner").exists()
+    writer.write(b"x")
+    assert alive.publish("ann", writer, "x", "batch", None).num_bytes == 1
+    alive.close()
+    assert not used.exists()
+    late = FileStore(None, 1 << 20)
+    taken = iter([True, False])
+
+    def flock(file: int, operation: int) -> None:  # another server deletes the folder before it is locked
+        if next(taken, False):
+            shutil.rmtree(
+                next(
+                    each for each in tmp_path.iterdir() if each.name not in (new.name, other.name, "rtlang-files-link")
+                )
+            )
+
+    monkeypatch.setattr(file_store.fcntl, "flock", flock)
+    late.begin("ann").release()
+    late.close()
