@@ -18,6 +18,7 @@ from __future__ import annotations
 import array
 import asyncio
 import contextlib
+import contextvars
 import functools
 import sys
 from collections.abc import Callable, Mapping
@@ -64,6 +65,7 @@ class HttpConnection(H11Protocol):
         self._address: str | None = None  # while it is counted
         self._num_dropped = 0
         self._leave_timer: asyncio.TimerHandle | None = None  # since the client closed its side
+        self._context = contextvars.copy_context()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._socket = transport
@@ -98,6 +100,13 @@ class HttpConnection(H11Protocol):
             self._drop(data)  # uvicorn passes over it, up to the next request
         super().data_received(data)
         self._settle()
+
+    def handle_events(self) -> None:
+        """Begin the next request, in a context of its own.
+
+        A request that resumed reading, or that was answered, would else hand its context to all later ones of the connection.
+        """
+        self._context.copy().run(super().handle_events)
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """Keep the connection open for the answer to a whole request."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from tests.support.programs.fake_target import FakeTarget
 from tests.support.servers.http_client import HttpClient
-from tests.support.servers.serving import serving
+from tests.support.servers.serving import RawSocket, serving
 
 KEY, VERSION = "k" * 20, {"anthropic-version": "2023-06-01"}
 
@@ -48,3 +51,24 @@ def test_the_key_may_come_in_either_header() -> None:
             ({"x-api-key": ""}, 401),
         ):
             assert client.get("/v1/models", **headers).status == status
+
+
+def raw_request(path: str, num_bytes: int) -> bytes:
+    body = b"{" + b" " * num_bytes
+    return f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def answer_of(peer: RawSocket) -> dict[str, Any]:
+    head = iter(peer.file.readline, b"\r\n")
+    (length,) = (line.split()[1] for line in head if line.lower().startswith(b"content-length"))
+    found: dict[str, Any] = json.loads(peer.file.read(int(length)))
+    return found
+
+
+def test_other_requests_of_the_connection_keep_their_own_shape() -> None:
+    """A long body pauses reading; the request that resumes it must not hand its context on, and neither may one that is answered."""
+    with FakeTarget(lambda call: "a") as target, serving(target) as server, RawSocket(server.url) as peer:  # type: ignore[arg-type]
+        for num_bytes in (300_000, 10, 300_000):
+            peer.socket.sendall(raw_request("/v1/messages", num_bytes) + raw_request("/v1/chat/completions", 10))
+            for has_envelope in (True, False):
+                assert ("type" in answer_of(peer)) is has_envelope
