@@ -2,7 +2,8 @@
 
 A message there has one text, one thought and a list of calls; results of calls are messages of their own. So text blocks of a message are
 joined as they are, consecutive messages of one role become one message with a blank line between their texts, and a result of a call ends
-the user's text before it. Blocks that only a model with other inputs can read, such as images, are refused by name.
+the user's text before it. Blocks that only a model with other inputs can read, such as images, are refused by name; in results of calls
+a note stands for them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 from rtlang.contract.errors import ParameterError
 from rtlang.serve.openai.fields import check_inner, read_bool, read_list, read_text
+from rtlang.serve.openai.messages import unread_note
 
 Message = dict[str, Any]
 MAX_BLOCKS = 100_000
@@ -170,12 +172,18 @@ def _result(block: Mapping[str, Any], where: str, hints: CacheHints) -> Message:
     given = check_inner(where, block, ("type", "tool_use_id", "content", "is_error"), ("cache_control",))
     content = given.get("content", "")
     inner = f"{where}.content"
-    text = "".join(
-        _text_of(each, f"{inner}[{i}]", hints) for i, each in enumerate(_blocks(content, inner)) if _kind(each, inner)
-    )
+    text = "".join(_text_of_result(each, f"{inner}[{i}]", hints) for i, each in enumerate(_blocks(content, inner)))
     if read_bool(given, "is_error", where=f"{where}."):
         text = f"Error: {text}" if text else "Error"
     return {"role": "tool", "tool_call_id": read_text(given, "tool_use_id", f"{where}."), "content": text}
+
+
+def _text_of_result(block: Any, where: str, hints: CacheHints) -> str:
+    kind = _kind(block, where)
+    source = block.get("source")
+    is_text = kind == "document" and isinstance(source, Mapping) and source.get("type") in ("text", "content")
+    note = None if is_text else unread_note(kind)
+    return _text_of(block, where, hints) if note is None else note
 
 
 def _add_assistant(found: list[Message], content: Any, where: str, hints: CacheHints) -> None:

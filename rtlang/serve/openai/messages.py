@@ -28,6 +28,18 @@ _OF_LITELLM = ("provider_specific_fields", "thinking_blocks")
 _IGNORED = ("refusal", "annotations", "audio", "function_call", "reasoning_details", *_OF_LITELLM)
 """Ignored fields of messages: what assistants' messages of responses carry, mostly as null."""
 _TEXT_TYPES = ("text", "input_text", "output_text")
+_UNREAD_TYPES = {
+    "image": "image",
+    "image_url": "image",
+    "input_image": "image",
+    "file": "file",
+    "input_file": "file",
+    "document": "file",
+    "audio": "recording",
+    "input_audio": "recording",
+    "video_url": "video",
+}
+"""Kinds of parts that only a model with other inputs can read, of all APIs, and words for them."""
 _IGNORED_OF_PARTS = ("annotations", "logprobs", "cache_control", "prompt_cache_breakpoint")
 """Fields of text parts, such as those of an answer that is sent again; docs/serving.md publishes this list."""
 
@@ -77,7 +89,7 @@ def _message(message: Any, where: str) -> dict[str, Any]:
     given = check_inner(where, message, ("role", "content", *_TEXT_FIELDS, *own), _IGNORED)
     found: dict[str, Any] = {"role": role}
     if "content" in given:
-        found["content"] = _content(given["content"], f"{where}.content")
+        found["content"] = _content(given["content"], f"{where}.content", of_tool=role == "tool")
     for name in _TEXT_FIELDS:
         if name in given:
             found[name] = read_text(given, name, f"{where}.")
@@ -97,9 +109,9 @@ def _message(message: Any, where: str) -> dict[str, Any]:
     return found
 
 
-def _content(content: Any, where: str) -> str | list[dict[str, Any]]:
+def _content(content: Any, where: str, *, of_tool: bool = False) -> str | list[dict[str, Any]]:
     if isinstance(content, list):
-        return [{"type": "text", "text": text} for text in _texts_of_parts(content, where)]
+        return [{"type": "text", "text": text} for text in _texts_of_parts(content, where, of_tool=of_tool)]
     return content_text(content, where)
 
 
@@ -130,16 +142,28 @@ def _framed(
     return parts if end == "closed" else parts[:-1]
 
 
-def content_text(content: Any, where: str) -> str:
+def content_text(content: Any, where: str, *, of_tool: bool = False) -> str:
     """The text of a content: a string, or a list of text parts.
 
+    Args:
+        of_tool: whether it is the result of a call; `unread_note` stands for its images and files.
     Raises:
         ParameterError: it is neither, or has a part that is not text; names it.
     """
-    return content if isinstance(content, str) else "".join(_texts_of_parts(content, where))
+    return content if isinstance(content, str) else "".join(_texts_of_parts(content, where, of_tool=of_tool))
 
 
-def _texts_of_parts(content: Any, where: str) -> list[str]:
+def unread_note(kind: str) -> str | None:
+    """The text that stands for a part of a tool's result which the model cannot read; None for kinds of parts that are no such.
+
+    An agent sends what its tools return, and sends it again with each turn: if the server refused an image there, no later turn could
+    succeed. A user who sends an image asks about it, so that one is refused.
+    """
+    word = _UNREAD_TYPES.get(kind)
+    return None if word is None else f"[{word} left out: the model reads text only]"
+
+
+def _texts_of_parts(content: Any, where: str, *, of_tool: bool = False) -> list[str]:
     if not isinstance(content, list):
         raise ParameterError(where, content, "expected a string or a list of text parts")
     texts = []
@@ -148,6 +172,9 @@ def _texts_of_parts(content: Any, where: str) -> list[str]:
             texts.append(part)
             continue
         kind = part.get("type") if isinstance(part, Mapping) else None
+        if of_tool and isinstance(kind, str) and (note := unread_note(kind)) is not None:
+            texts.append(note)
+            continue
         if kind not in _TEXT_TYPES:
             raise ParameterError(f"{where}[{i}].type", kind, "only text parts are supported")
         given = check_inner(f"{where}[{i}]", part, ("type", "text"), _IGNORED_OF_PARTS)

@@ -215,7 +215,7 @@ class ChatHistory:
             case _:
                 output = given.get("output", "")
                 is_plain = isinstance(output, str) or kind != "shell_call_output"
-                text = _content(output, f"{at}output") if is_plain else json_text(output)
+                text = _content(output, f"{at}output", of_tool=True) if is_plain else json_text(output)
                 if "call_id" not in given and kind in _UNCALLED and "name" in given:
                     self._put({"role": "developer", "content": f"{_name(given, at)}: {text}"}, where)
                     return
@@ -323,7 +323,7 @@ def _is_object(text: str) -> bool:
         return False
 
 
-def _content(content: Any, where: str) -> str:
+def _content(content: Any, where: str, *, of_tool: bool = False) -> str:
     if isinstance(content, list):  # a refusal is the assistant's own text
         content = [
             {"type": "output_text", "text": check_inner(f"{where}[{i}]", part, ("type", "refusal")).get("refusal", "")}
@@ -331,7 +331,7 @@ def _content(content: Any, where: str) -> str:
             else part
             for i, part in enumerate(content)
         ]
-    return content_text(content, where)
+    return content_text(content, where, of_tool=of_tool)
 
 
 def without_old_thoughts(messages: Sequence[Message]) -> list[Message]:

@@ -144,7 +144,8 @@ REFUSED: list[tuple[Any, str]] = [
     ([assistant([{**USE, "input": "door"}])], "messages[0].content[0].input"),
     ([assistant([{**USE, "caller": {"type": "code_execution_20250825"}}])], "messages[0].content[0].caller"),
     ([assistant([{**USE, "id": None}])], "messages[0].content[0].id"),
-    ([user([result([IMAGE])])], "messages[0].content[0].content[0].type"),
+    ([user([result([USE])])], "messages[0].content[0].content[0].type"),
+    ([user([result([TEXT, {"image": 1}])])], "messages[0].content[0].content[1]"),
     ([user([result("a", is_error="yes")])], "messages[0].content[0].is_error"),
     ([user([{"type": "tool_result", "content": "a"}])], "messages[0].content[0].tool_use_id"),
     (
@@ -202,3 +203,11 @@ def test_many_short_messages_are_joined_once() -> None:
     given = [user("word"), user([text("x")])] * 50_000
     (message,) = chat_messages({"messages": given}, CacheHints())
     assert message["content"] == "\n\n".join(["word", "x"] * 50_000)
+
+
+def test_notes_stand_for_what_the_model_cannot_read_in_results_of_calls() -> None:
+    pdf = document({"type": "base64", "media_type": "application/pdf", "data": "AA=="})
+    given = [user("a"), assistant([USE]), user([result([TEXT, IMAGE, pdf, document(PLAIN)], is_error=True)])]
+    last = chat_messages({"messages": given}, CacheHints())[-1]
+    notes = "[image left out: the model reads text only][file left out: the model reads text only]"
+    assert last == tool(f"Error: hi{notes}<document>\nleaf\n</document>\n")

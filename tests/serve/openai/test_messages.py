@@ -136,3 +136,17 @@ def test_a_malformed_message_is_named_by_its_path(messages: Any, field: str) -> 
     with pytest.raises(ParameterError) as caught:
         read(messages)
     assert caught.value.field == field
+
+
+def test_notes_stand_for_images_in_results_of_tools_alone() -> None:
+    parts = [{"type": "text", "text": "2"}, {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]
+    texts = Texts()
+    read_messages(
+        {"messages": [USER, call(), {"role": "tool", "tool_call_id": "c1", "content": parts}]}, None, None, texts
+    )
+    ((messages, *_),) = texts.asked
+    assert [part["text"] for part in messages[-1]["content"]] == ["2", "[image left out: the model reads text only]"]
+    for role in ("user", "system", "assistant"):
+        with pytest.raises(ParameterError) as caught:
+            read([{"role": role, "content": parts}])
+        assert caught.value.field == "messages[0].content[1].type"

@@ -234,6 +234,20 @@ def test_a_wrong_item_is_named(value: Any, field: str) -> None:
     assert caught.value.field == field
 
 
+def test_notes_stand_for_images_and_files_in_outputs_of_tools() -> None:
+    image = {"type": "input_image", "image_url": "data:image/png;base64,AA==", "detail": "high"}
+    parts = [{"type": "input_text", "text": "a"}, image, {"type": "input_file", "file_id": "file_1"}]
+    text = "a[image left out: the model reads text only][file left out: the model reads text only]"
+    for call, _, _ in CALLS:
+        kind = f"{call['type']}_output"
+        if kind in ("function_call_output", "custom_tool_call_output"):
+            output = {"type": kind, "call_id": call["call_id"], "output": parts}
+            assert messages_of([call, output])[-1] == {"role": "tool", "tool_call_id": call["call_id"], "content": text}
+    with pytest.raises(ParameterError) as caught:
+        messages_of([{"type": "function_call_output", "call_id": "1", "output": [{"type": "hologram"}]}])
+    assert caught.value.field == "input[0].output[0].type"
+
+
 def test_a_call_that_was_cut_is_left_out() -> None:
     cut = {"type": "function_call", "call_id": "1", "name": "f", "arguments": '{"a', "status": "incomplete"}
     assert messages_of([{"role": "user", "content": "a"}, cut]) == [{"role": "user", "content": "a"}]
