@@ -7,13 +7,23 @@ that `prompt_reading` finds the messages in the tokens of a prompt.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rtlang.contract.errors import ConfigError
 from rtlang.model.scripted.script import Reply
 from rtlang_grammars.formats.catalogue import format_named
-from rtlang_grammars.formats.description import ArgumentStyle, Json, Pieces, Slot, Span, ToolFormat
+from rtlang_grammars.formats.description import (
+    ArgumentStyle,
+    Json,
+    Literals,
+    Pieces,
+    Slot,
+    Span,
+    TaggedArguments,
+    ToolFormat,
+)
 from rtlang_grammars.formats.reasoning import detect_reply_format
 from rtlang_grammars.formats.rendering import rendered_calls
 
@@ -23,6 +33,12 @@ TOOLS_ROLE = "tools"
 _CONTENT = "message.content"
 _CALLS = "message.tool_calls"
 _THOUGHT = "message.reasoning_content"
+_TYPE = (
+    "'string' if value is string else 'boolean' if value is boolean else 'null' if value is none else 'number' if value is number "
+    "else 'object' if value is mapping else 'array'"
+)
+_FILLED = {"{name}": "name", "{type}": _TYPE, "{is_string}": "'true' if value is string else 'false'"}
+"""Expressions for the fields of `TaggedArguments`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +108,7 @@ def _template(found: ToolFormat) -> Iterator[str]:
     yield "{% if tools %}" + _literal(f"{BEGIN}{TOOLS_ROLE}\n")
     yield "{% for tool in tools %}{{ tool | tojson }}" + _literal("\n") + "{% endfor %}"
     yield _literal(f"{END}\n") + "{% endif %}"
+    yield from _macro(found)
     yield "{% for message in messages %}" + _literal(BEGIN) + "{{ message.role }}" + _literal("\n")
     yield "{% if message.role == 'assistant' %}"
     if found.reasoning is not None:
@@ -139,18 +156,67 @@ def _calls(found: ToolFormat) -> Iterator[str]:
 
 def _arguments(found: ToolFormat) -> Iterator[str]:
     given = "call.function.arguments"
-    plain = "{{ value if value is string else value | tojson }}"
     match found.arguments:
         case ArgumentStyle.JSON:
             yield "{{ " + f"{given} if {given} is string else {given} | tojson" + " }}"
-        case ArgumentStyle.PYTHON:
-            yield "{% for name, value in " + given + ".items() %}{% if not loop.first %}, {% endif %}"
-            yield "{{ name }}={{ value | tojson }}{% endfor %}"
+        case ArgumentStyle.PYTHON | ArgumentStyle.MARKED:
+            yield "{% for name, value in " + given + ".items() %}" + _unless_first(found.literals.separator)
+            yield "{{ name }}" + _literal(found.literals.assign) + "{{ literal(value) }}{% endfor %}"
         case ArgumentStyle.TAGGED:
-            tagged = found.tagged
-            assert tagged is not None
-            yield "{% for name, value in " + given + ".items() %}" + _literal(tagged.before_name) + "{{ name }}"
-            yield _literal(tagged.before_value) + plain + _literal(tagged.behind_value) + "{% endfor %}"
+            yield "{% for name, value in " + given + ".items() %}{{ element(name, value) }}{% endfor %}"
+
+
+def _macro(found: ToolFormat) -> Iterator[str]:
+    """The macro that writes an argument, or the value of one, as `rendered_calls` does."""
+    match found.arguments:
+        case ArgumentStyle.PYTHON | ArgumentStyle.MARKED:
+            yield from _literal_macro(found.literals)
+        case ArgumentStyle.TAGGED:
+            assert found.tagged is not None
+            yield from _element_macro(found.tagged)
+
+
+def _literal_macro(literals: Literals) -> Iterator[str]:
+    true, false, null = map(_literal, literals.constants)
+    text = "{{ '%r' | format(value) }}"
+    string, key = (
+        (_literal(literals.quote) + "{{ value }}" + _literal(literals.quote), "{{ key }}")
+        if literals.quote
+        else (text, "{{ '%r' | format(key) }}")
+    )
+    others = _unless_first(literals.separator)
+    yield "{% macro literal(value) %}{% if value is none %}" + null
+    yield "{% elif value is true %}" + true + "{% elif value is false %}" + false
+    yield "{% elif value is string %}" + string + "{% elif value is number %}" + text
+    yield "{% elif value is mapping %}" + _literal("{") + "{% for key, inner in value.items() %}" + others + key
+    yield _literal(literals.colon) + "{{ literal(inner) }}{% endfor %}" + _literal("}")
+    yield "{% else %}" + _literal("[") + "{% for inner in value %}" + others + "{{ literal(inner) }}{% endfor %}"
+    yield _literal("]") + "{% endif %}{% endmacro %}"
+
+
+def _element_macro(tagged: TaggedArguments) -> Iterator[str]:
+    yield (
+        "{% macro element(name, value) %}"
+        + _literal(tagged.before_name)
+        + "{{ name }}"
+        + _with_fields(tagged.before_value)
+    )
+    yield "{% if value is string %}{{ value }}"
+    if tagged.item:
+        yield "{% elif value is mapping %}{% for key, inner in value.items() %}{{ element(key, inner) }}{% endfor %}"
+        yield "{% elif value is iterable %}{% for inner in value %}{{ element(" + json.dumps(tagged.item)
+        yield ", inner) }}{% endfor %}"
+    yield "{% else %}{{ value | tojson }}{% endif %}" + _with_fields(tagged.behind_value) + "{% endmacro %}"
+
+
+def _with_fields(text: str) -> str:
+    """A text of `TaggedArguments` with its fields filled."""
+    parts = re.split("(" + "|".join(map(re.escape, _FILLED)) + ")", text)
+    return "".join("{{ " + _FILLED[part] + " }}" if part in _FILLED else _literal(part) for part in parts)
+
+
+def _unless_first(text: str) -> str:
+    return "{% if not loop.first %}" + _literal(text) + "{% endif %}"
 
 
 def _fixed(pieces: Pieces) -> str:

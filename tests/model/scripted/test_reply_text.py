@@ -15,11 +15,24 @@ from rtlang.model.text.chat_template import TemplateEnvironment
 from rtlang_grammars.formats.catalogue import FORMATS
 from rtlang_grammars.formats.parsing import ToolCall, parse_output
 
-PARAMETERS = {"type": "object", "properties": {"text": {"type": "string"}, "number": {"type": "integer"}}}
+ITEM = {"type": "object", "properties": {"x": {"type": "null"}, "y": {"type": "array"}}}
+PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "text": {"type": "string"},
+        "number": {"type": "integer"},
+        "flag": {"type": "boolean"},
+        "list": {"type": "array", "items": ITEM},
+    },
+}
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": PARAMETERS}}]
-CALL = ToolCall("f", {"text": "two\nlines \"'<b> é", "number": 3}, "abcdefgh1")
-WITHOUT_MARKS = {"json", "llama-3", "llama-4"}
-"""Formats that a template with a call in it does not show."""
+CALL = ToolCall(
+    "f",
+    {"text": "two\nlines \"'<b> é", "number": 3, "flag": True, "list": [{"x": None, "y": ["z", 1.5, False]}, {}]},
+    "abcdefgh1",
+)
+WITHOUT_MARKS = {"json", "llama-3", "llama-4", "mimo", "xlam"}
+"""Formats without marks of their own in a template that writes a call."""
 
 
 def usable() -> list[str]:
