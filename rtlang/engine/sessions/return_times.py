@@ -1,7 +1,7 @@
-"""How soon clients continue a session after a reply: a histogram that begins with a prior and forgets slowly.
+"""How soon clients continue a session after a reply: a histogram that starts from a prior and forgets slowly.
 
-Replies that end in calls come back after the time of the tools, mostly within a minute; final answers come back when a person has read
-them, or never. The histogram of each principal begins with one of these priors and learns from its own sessions only.
+Replies that end in tool calls are continued once the tools have run, mostly within a minute; final answers are continued when a person
+has read them, or never. The histograms of a principal start from these priors and count its own sessions only.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ MAX_COUNT = 512.0
 
 
 class ReplyKind(Enum):
-    """What the end of a reply says about the next turn."""
+    """How a reply ends, which tells when the next turn is likely to come."""
 
     CALLS = auto()  # the client is to send results of tool calls
     FINAL = auto()  # an answer for a person, or a text that was cut
 
     @property
     def prior(self) -> Sequence[float]:
-        """Weights of the buckets, and of no return."""
+        """Weight of each bucket, then the weight of replies that are never continued."""
         return _PRIORS[self]
 
 
-# In replies: as many known ones would make up for the prior. Tools: log-normal with a median of 4 s; people: half of them return.
+# Weights count replies: observed replies outweigh the prior once there are more. Tools: log-normal, median 4 s; people: half return.
 _PRIORS = {
     ReplyKind.CALLS: (0.1, 0.2, 0.5, 0.8, 1.1, 1.3, 1.3, 1.1, 0.8, 0.4, 0.2, 0.1, 0.05, 0.02, 0.1),
     ReplyKind.FINAL: (0.0, 0.0, 0.0, 0.0, 0.05, 0.1, 0.2, 0.4, 0.6, 0.7, 0.7, 0.6, 0.4, 0.2, 4.0),
@@ -53,14 +53,8 @@ class ReturnTimes:
         """A reply was not continued within `HORIZON_S`."""
         self._add(NUM_BUCKETS)
 
-    def expected_share(self, age_s: float, within_s: float) -> float:
-        """The probability that a reply, which was not continued for `age_s`, is continued in the next `within_s` seconds, 0 to 1."""
-        later = self._after(age_s)
-        total = later + self._counts[NUM_BUCKETS]
-        return (later - self._after(age_s + within_s)) / total if total > 0 else 0.0
-
     def overdue_s(self, share: float) -> float:
-        """The time within which this share of all returns have come, in seconds: the end of a bucket, at most `HORIZON_S`."""
+        """Time within which this share of all returns have come, in seconds, rounded up to the end of a bucket; at most `HORIZON_S`."""
         counts, passed = self._counts, 0.0
         wanted = share * sum(counts[:NUM_BUCKETS])
         for index in range(NUM_BUCKETS):
@@ -68,15 +62,6 @@ class ReturnTimes:
             if passed >= wanted:
                 return FIRST_S * (1 << index)
         return HORIZON_S
-
-    def _after(self, seconds: float) -> float:
-        """The weight of returns after a time; within a bucket they are spread evenly."""
-        index = _bucket(seconds)
-        if index >= NUM_BUCKETS:
-            return 0.0
-        end = FIRST_S * (1 << index)
-        start = end / 2 if index else 0.0
-        return sum(self._counts[index + 1 : NUM_BUCKETS]) + self._counts[index] * (end - seconds) / (end - start)
 
     def _add(self, index: int) -> None:
         counts = self._counts

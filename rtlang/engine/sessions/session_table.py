@@ -189,16 +189,6 @@ class SessionTable:
         for owner in self._owners.values():
             yield from owner.sessions.values()
 
-    @property
-    def num_points(self) -> int:
-        """Number of known beginnings."""
-        return self._num_points
-
-    def sessions_of(self, owner: str) -> list[Session]:
-        """The sessions of one principal, in the order of their beginning."""
-        found = self._owners.get(owner)
-        return [] if found is None else list(found.sessions.values())
-
     def returns(self, owner: str, kind: ReplyKind) -> ReturnTimes:
         """The times after which replies to a principal are continued."""
         return self._owner(owner).returns[kind]

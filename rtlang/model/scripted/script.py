@@ -18,7 +18,6 @@ from rtlang_grammars.formats.parsing import ToolCall
 FAILURES = ("overloaded", "context_length", "internal", "refused")
 """Kinds of failures that a reply may end with."""
 SYSTEM_ROLES = ("system", "developer")
-RESULT_ROLES = ("tool", "function", "ipython")
 _NAME = re.compile(r"\{\{ *([A-Za-z_][A-Za-z0-9_]*) *\}\}")
 _MAX_SHOWN = 120
 DEFAULT_FORMAT, DEFAULT_MODEL_LEN = "hermes", 1 << 18

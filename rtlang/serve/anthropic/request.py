@@ -15,7 +15,7 @@ from rtlang.contract.params import MAX_MAX_TOKENS
 from rtlang.serve.anthropic.content_blocks import CacheHints, Message, chat_messages
 from rtlang.serve.anthropic.errors import THREAD
 from rtlang.serve.anthropic.tools import chat_choice, chat_tools
-from rtlang.serve.openai.fields import SALTS, FieldTable, check_inner, read_int, read_list
+from rtlang.serve.openai.fields import SALTS, FieldTable, check_inner, read_int, read_list, rename_field
 
 HINTS = frozenset(
     (
@@ -240,9 +240,4 @@ def renamed_error(error: ParameterError) -> ParameterError:
     if rest and (tool == "tool_choice" or tool.startswith("tools[")):
         here = rest.replace(".parameters", ".input_schema", 1)
         names.insert(0, (f"{tool}.function{rest}", f"{tool}{here}"))
-    for name, here in names:
-        if error.field == name or error.field.startswith((f"{name}.", f"{name}[")):
-            error.message = error.message.replace(name, here, 1)
-            error.field = here + error.field.removeprefix(name)
-            break
-    return error
+    return rename_field(error, names)

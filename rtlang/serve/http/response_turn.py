@@ -35,7 +35,7 @@ from rtlang.serve.responses.compacting import (
 from rtlang.serve.responses.conversations import Conversation
 from rtlang.serve.responses.input_items import COMPACTED, THOUGHT, Item, read_items
 from rtlang.serve.responses.output_events import Chunk, CompactionWriter, ResponsesWriter
-from rtlang.serve.responses.request_body import FIELDS, ReadBody, field_here, read_body, renamed
+from rtlang.serve.responses.request_body import FIELDS, ReadBody, field_here, read_body, renamed_error
 from rtlang.serve.responses.store import StoredResponse
 from rtlang.serve.service import StreamService
 from rtlang.work.prices import READ_S_PER_BYTE
@@ -402,7 +402,7 @@ def _fitting(service: StreamService, given: ReadBody, principal: Principal) -> C
         if count is None or count <= limit:
             return read
     except ParameterError as error:
-        raise renamed(error, given) from None
+        raise renamed_error(error, given) from None
     except ContextLengthError:
         if not given.truncates:
             raise

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rtlang.contract.errors import ParameterError
-from rtlang.serve.openai.fields import FieldTable, check_inner, read_bool, read_list, read_text
+from rtlang.serve.openai.fields import FieldTable, check_inner, read_bool, read_list, read_text, rename_field
 
 _SHARED = frozenset(("model", "stream", "options", "format", "think", "logprobs", "top_logprobs"))
 _HINTS = frozenset(("keep_alive",))
@@ -59,10 +59,18 @@ OPTION_FIELDS = FieldTable(
     | {"num_keep", "draft_num_predict"},
 )
 """The fields of `options`. Those about memory and devices are hints: the server was started with its own."""
+_CHAT_NAMES = (
+    *((name or option, f"options.{option}") for option, name in _OPTIONS.items()),
+    ("response_format.json_schema.schema", "format"),
+    ("response_format.json_schema", "format"),
+    ("response_format", "format"),
+    ("enable_thinking", "think"),
+    ("reasoning_effort", "think"),
+)
 _ROLES = ("system", "user", "assistant", "tool")
 _EFFORTS = ("low", "medium", "high", "max")
 LATEST = ":latest"
-"""What Ollama's clients may append to the name of a model."""
+"""The tag that Ollama's clients append to the name of a model."""
 
 
 def chat_body(body: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -102,6 +110,11 @@ def generate_body(body: Mapping[str, Any]) -> tuple[dict[str, Any] | None, bool]
         return found | {"prompt": prompt}, True
     system = [{"role": "system", "content": read_text(given, "system")}] if given.get("system") else []
     return found | {"messages": [*system, {"role": "user", "content": prompt}]}, False
+
+
+def renamed_error(error: ParameterError) -> ParameterError:
+    """An error of the chat request with the name that its field has in this API."""
+    return rename_field(error, _CHAT_NAMES)
 
 
 def _shared(given: Mapping[str, Any]) -> dict[str, Any]:

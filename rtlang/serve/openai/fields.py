@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,6 +92,21 @@ def check_inner(where: str, given: Any, accepted: Sequence[str], ignored: Sequen
                 f"{where}.{name}", value, f"this field is not supported; expected {', '.join(accepted)}"
             )
     return found
+
+
+def rename_field(error: ParameterError, names: Iterable[tuple[str, str]]) -> ParameterError:
+    """Give an error of a chat request the field that the client of another API sent, in place.
+
+    Args:
+        names: fields of the chat request, each with its name in the other API. The first that is the field of the error, or contains it,
+            is replaced in the field and in the message.
+    """
+    for name, here in names:
+        if error.field == name or error.field.startswith((f"{name}.", f"{name}[")):
+            error.message = error.message.replace(name, here, 1)
+            error.field = here + error.field.removeprefix(name)
+            break
+    return error
 
 
 def read_bool(given: Mapping[str, Any], name: str, default: bool = False, where: str = "") -> bool:

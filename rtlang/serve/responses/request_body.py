@@ -22,6 +22,7 @@ from rtlang.serve.openai.fields import (
     read_int,
     read_list,
     read_text,
+    rename_field,
 )
 from rtlang.serve.openai.sampling import FILTER_FIELDS
 from rtlang.serve.responses.client_tools import ClientTools
@@ -267,14 +268,9 @@ def field_here(name: str | None) -> str | None:
     return None if name is None else _CHAT_NAMES.get(name, name)
 
 
-def renamed(error: ParameterError, read: ReadBody) -> ParameterError:
-    """An error of the chat request with the name that the field has in this route."""
-    for name, here in (*_places(error.field, read), *_CHAT_NAMES.items()):
-        if error.field == name or error.field.startswith((f"{name}.", f"{name}[")):
-            error.message = error.message.replace(name, here, 1)
-            error.field = here + error.field.removeprefix(name)
-            break
-    return error
+def renamed_error(error: ParameterError, read: ReadBody) -> ParameterError:
+    """An error of the chat request with the name that its field has in this route."""
+    return rename_field(error, (*_places(error.field, read), *_CHAT_NAMES.items()))
 
 
 def _places(field: str, read: ReadBody) -> list[tuple[str, str]]:

@@ -121,7 +121,6 @@ def test_many_tiny_chains_are_bounded_and_leave_others_theirs() -> None:
         before = table.num_tries
         _ask(table, [number], [number + 1, number + 2], owner=f"hostile {number % 2}")
         assert table.num_tries - before <= BLOCK_TOKENS
-    assert table.num_points <= 600
     assert table.begin("victim", "", [*own, 1, 5], len(own) + 2, 1.0).kind is TurnKind.CONTINUED
     table.check()
 

@@ -25,7 +25,7 @@ from rtlang.contract.errors import ParameterError
 from rtlang.serve.openai.chat import read_chat
 from rtlang.serve.openai.completions import read_completion
 from rtlang.serve.responses.input_items import read_items
-from rtlang.serve.responses.request_body import read_body, renamed
+from rtlang.serve.responses.request_body import read_body, renamed_error
 
 PAGE = (Path(__file__).parents[3] / "docs" / "serving.md").read_text(encoding="utf-8")
 ROOTS: tuple[Any, ...] = (ChatParams, CompletionParams, ResponseParams)
@@ -140,7 +140,7 @@ def read_response(body: dict[str, Any]) -> object:
     try:
         return read_chat(found.chat, "hermes", 500)
     except ParameterError as error:
-        raise renamed(error, found) from None
+        raise renamed_error(error, found) from None
 
 
 READ_BY_THE_ROUTE = {"previous_response_id", "conversation", "background"}

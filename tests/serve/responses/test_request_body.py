@@ -11,7 +11,7 @@ from openai.types.responses.response_create_params import ResponseCreateParamsBa
 from rtlang.contract.errors import ParameterError
 from rtlang.serve.openai.chat import read_chat
 from rtlang.serve.responses.input_items import read_items
-from rtlang.serve.responses.request_body import FIELDS, INCLUDED, ReadBody, read_body, renamed
+from rtlang.serve.responses.request_body import FIELDS, INCLUDED, ReadBody, read_body, renamed_error
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 
@@ -122,6 +122,6 @@ def test_errors_of_the_chat_get_the_names_of_this_route() -> None:
         ("response_format.json_schema.schema", "text.format.schema"),
         ("temperature", "temperature"),
     ):
-        error = renamed(ParameterError(chat, 1, "expected 2"), found)
+        error = renamed_error(ParameterError(chat, 1, "expected 2"), found)
         assert error.field == here
         assert error.message.startswith(here)

@@ -2,8 +2,8 @@
 
     python -m tests.support.engine.agent_simulation
 
-prints what plain LRU and inferred sessions keep of the tokens that agents come back with, in pools that hold all of them or a part, beside
-the share that no policy without waiting can exceed by much: each eviction takes the session that comes back last.
+prints, for pools that hold all agents or a part of them, the cached share of returning tokens and the seconds to the first token, with
+plain LRU, with inferred sessions off, and with inferred sessions.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """A trace. Tokens are scaled down by one factor, and delays by another; see DOORS of `rtlang bench agents`."""
+    """A trace. Tokens are scaled down by one factor and delays by another, as in `rtlang bench agents`."""
 
     num_tasks: int = 30
     num_turns: int = 43
@@ -96,7 +96,7 @@ def own_tokens(task: Task) -> int:
 
 @dataclass(slots=True)
 class Figures:
-    """What a replay shows: of all turns, returning tokens, cached ones, and seconds to the first token of first and of later turns."""
+    """Figures of a replay: returning tokens and cached ones over all turns; seconds to the first token of first and of later turns."""
 
     num_returning: int = 0
     num_cached: int = 0

@@ -36,7 +36,7 @@ from rtlang.serve.http.text_models import (
     texts_of_reply,
 )
 from rtlang.serve.ollama import bodies
-from rtlang.serve.ollama.bodies import LATEST, chat_body, generate_body
+from rtlang.serve.ollama.bodies import LATEST, chat_body, generate_body, renamed_error
 from rtlang.serve.ollama.replies import OllamaWriter, created_at, loaded_reply
 from rtlang.serve.openai.chat import ChatWriter
 from rtlang.serve.openai.completions import CompletionWriter, read_completion
@@ -58,15 +58,6 @@ _REFUSED = {
     "/api/delete": "this server deletes no models",
 }
 _FAR_S = 365 * 86_400  # a model that is never unloaded "expires" in a year
-_RENAMED = {
-    "max_tokens": "options.num_predict",
-    "repetition_penalty": "options.repeat_penalty",
-    "response_format.json_schema": "format",
-    "response_format": "format",
-    "enable_thinking": "think",
-    "reasoning_effort": "think",
-}
-
 Handler = Callable[[Request], Awaitable[Response]]
 
 TABLES = {
@@ -225,8 +216,8 @@ def _refusing(reason: str) -> Handler:
 
 
 def _refusal(error: BaseException) -> Response:
-    if isinstance(error, ParameterError) and error.field in _RENAMED:
-        error = ParameterError(_RENAMED[error.field], error.value, error.allowed)
+    if isinstance(error, ParameterError):
+        error = renamed_error(error)
     status, body = described_error(error)
     return JSONResponse({"error": body["error"]["message"]}, status, retry_header(body["error"].get("retry_after")))
 

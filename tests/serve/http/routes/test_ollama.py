@@ -88,7 +88,9 @@ def test_models_are_found_by_name(client: HttpClient) -> None:
 def test_errors_are_texts(client: HttpClient, target: FakeTarget) -> None:
     for path, body, status, name in (
         ("/api/chat", {"model": "three", "messages": USER}, 404, "three"),
-        ("/api/chat", {"messages": USER, "options": {"num_predict": 0}}, 400, "options.num_predict"),
+        ("/api/chat", {"messages": USER, "options": {"num_predict": 0}}, 400, "options.num_predict = 0"),
+        ("/api/chat", {"messages": USER, "options": {"top_k": "x"}}, 400, "options.top_k = 'x'"),
+        ("/api/generate", {"prompt": "x", "raw": True, "options": {"stop": [1]}}, 400, "options.stop"),
         ("/api/chat", {"messages": USER, "format": "yaml"}, 400, "format"),
         ("/api/chat", {"messages": USER, "tools": [{"type": "x"}]}, 400, "tools[0].type"),
         ("/api/generate", {"prompt": "x", "suffix": "y"}, 400, "suffix"),
