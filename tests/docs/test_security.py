@@ -55,13 +55,55 @@ CLAIMS: dict[str, tuple[str, ...]] = {
     "Responses, conversations and background runs are limited": (
         "tests/serve/responses/test_store.py::test_the_bound_holds_under_random_use",
         "tests/serve/responses/test_conversations.py::test_a_conversation_that_outgrows_its_share_stays_as_it_was",
-        "tests/serve/http/routes/test_background_responses.py::test_unfinished_ones_are_bounded_and_old_events_are_dropped",
-        "tests/serve/http/routes/test_background_responses.py::test_nobody_else_sees_it",
+        "tests/serve/http/test_background_responses.py::test_unfinished_ones_are_bounded_and_old_events_are_dropped",
+        "tests/serve/http/test_background_responses.py::test_nobody_else_sees_it",
         "tests/serve/responses/test_conversations.py::test_items_are_added_and_removed_for_the_owner_only",
     ),
     "The opaque items of `/v1/responses`": (
         "tests/serve/responses/test_sealing.py::test_a_sealed_value_opens_for_its_owner_and_purpose",
         "tests/serve/responses/test_sealing.py::test_a_changed_text_does_not_open",
+    ),
+    "Files and batches are limited": (
+        "tests/serve/batch/test_file_store.py::test_bytes_of_all_files_of_a_principal_are_bounded",
+        "tests/serve/batch/test_file_store.py::test_a_file_belongs_to_its_principal_until_it_is_deleted_or_expires",
+        "tests/serve/batch/test_batches.py::test_the_batches_of_a_principal_are_bounded",
+        "tests/serve/batch/test_batches.py::test_results_beyond_the_quota_fail_the_batch_and_keep_what_there_is",
+        "tests/serve/http/routes/test_files.py::test_a_file_is_uploaded_listed_read_and_deleted_by_its_principal_alone",
+    ),
+    "A batch is checked as a whole": (
+        "tests/serve/batch/test_batches.py::test_a_bad_file_fails_before_a_request_runs",
+        "tests/serve/batch/test_batches.py::test_each_request_runs_once_at_the_lowest_priority_and_within_a_share_of_the_limits",
+    ),
+    "Sessions and the token history belong to one key": (
+        "tests/engine/sessions/test_session_table.py::test_many_tiny_chains_are_bounded_and_leave_others_theirs",
+        "tests/engine/sessions/test_token_chain.py::test_digests_depend_on_the_prefix_and_the_root_only",
+        "tests/model/text/test_token_history.py::test_tokens_of_one_principal_or_salt_are_never_those_of_another",
+        "tests/model/text/test_token_history.py::test_memory_is_bounded_for_each_principal_and_for_all",
+        "tests/serve/http/routes/test_live_view.py::test_sessions_are_listed_for_those_who_may_see_them",
+    ),
+    "The names that clients give to sessions": (
+        "tests/engine/sessions/test_engine_sessions.py::test_marks_of_calls_keys_and_principals_are_noted",
+        "tests/engine/sessions/test_session_table.py::test_sessions_are_those_of_string_prefixes",
+    ),
+    "The server calls tools of the MCP servers": (
+        "tests/serve/http/test_mcp_rounds.py::test_what_is_not_listed_is_refused_by_name",
+        "tests/serve/responses/test_mcp_servers.py::test_labels_and_servers_are_checked",
+    ),
+    "The rounds, the tools and the results": ("tests/serve/http/test_mcp_rounds.py::test_calls_and_tools_are_limited",),
+    "The server writes the uploads": (
+        "tests/serve/batch/test_file_store.py::test_a_file_belongs_to_its_principal_until_it_is_deleted_or_expires",
+        "tests/serve/batch/test_file_store.py::test_a_later_process_finds_what_was_whole",
+    ),
+    "New folders are readable": (
+        "tests/serve/batch/test_file_store.py::test_a_file_belongs_to_its_principal_until_it_is_deleted_or_expires",
+    ),
+    "Names in the folder are made by the server": (
+        "tests/serve/http/routes/test_files.py::test_a_file_is_uploaded_listed_read_and_deleted_by_its_principal_alone",
+        "tests/serve/batch/test_file_store.py::test_a_folder_that_cannot_be_used_is_named",
+    ),
+    "`rtlang mcp --http` listens on loopback only": ("tests/console/mcp/test_commands.py::test_a_mistake_is_one_line",),
+    "The arguments of a call are checked": (
+        "tests/console/mcp/test_program_server.py::test_what_fails_is_a_result_with_the_message",
     ),
     "Work on texts takes turns between keys.": (
         "tests/work/test_fair_queue.py",
@@ -89,6 +131,8 @@ CLAIMS: dict[str, tuple[str, ...]] = {
         "tests/serve/test_websocket.py::test_a_backlogged_client_is_closed_without_affecting_others",
         "tests/serve/test_websocket.py::test_a_client_that_sends_but_never_reads_is_closed",
         "tests/serve/test_resumable.py::test_all_logs_together_stay_within_their_memory",
+        "tests/serve/websocket_mode/test_socket.py::test_a_client_that_does_not_read_is_closed_and_its_response_cancelled",
+        "tests/serve/websocket_mode/test_lanes.py::test_what_waits_and_the_names_of_lanes_are_bounded",
     ),
     "Functions of values are priced before they run": (
         "tests/contract/graph/test_function_costs.py::test_every_function_has_a_price_that_grows_with_the_sum_of_its_arguments",
@@ -115,8 +159,8 @@ CLAIMS: dict[str, tuple[str, ...]] = {
     ),
     "There it answers to loopback host names only": (
         "tests/serve/network/test_access.py::test_loopback_answers_to_no_other_name",
-        "tests/serve/http/test_access_middleware.py::test_another_host_name_is_refused",
-        "tests/serve/http/test_access_middleware.py::test_a_page_of_another_origin_is_refused",
+        "tests/serve/http/middleware/test_access_middleware.py::test_another_host_name_is_refused",
+        "tests/serve/http/middleware/test_access_middleware.py::test_a_page_of_another_origin_is_refused",
         "tests/system/test_abuse.py::test_pages_of_other_sites_reach_no_route",
     ),
     "No text of a request becomes a label": (
@@ -182,6 +226,10 @@ CLAIMS: dict[str, tuple[str, ...]] = {
 ADVICE = (
     "Who may write to the folder of a journal",
     "Each claim of this section has tests",
+    "A command of `--mcp-servers` or `rt.mcp` runs with your rights.",
+    "All clients share one session with a listed server",
+    "The model chooses the arguments of a call",
+    "The result of a tool may hold instructions",
     "Everything they send is bounded and validated before the engine sees it:",
     "Not protected:",
     "The compiled constraints are shared by all.",

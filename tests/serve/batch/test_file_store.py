@@ -55,6 +55,7 @@ def test_a_file_belongs_to_its_principal_until_it_is_deleted_or_expires(folder: 
     assert store.get("ann", second) is None
     root = store._root
     assert root is not None
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (root, *filter(Path.is_dir, root.iterdir())))
     store.close()
     assert root.exists() is store.is_durable
 
