@@ -70,9 +70,7 @@ def read_served_chat(service: StreamService, body: Mapping[str, Any], principal:
     """
     salt = read_cache_salt({name: body[name] for name in SALTS if body.get(name) is not None})
     text_service = text_service_of(service.target, history_owner(principal, salt))
-    if service.chat_format is None:
-        service.chat_format = _format_of(text_service, service.target.tool_format)
-    found = service.chat_format
+    found = served_format(service, text_service)
     return read_chat(
         body,
         found.name,
@@ -83,6 +81,13 @@ def read_served_chat(service: StreamService, body: Mapping[str, Any], principal:
         start_of=lambda parts: _start_of(parts, text_service, found),
         all_tokens=principal.limits.max_output_tokens,
     )
+
+
+def served_format(service: StreamService, text_service: TextService | None) -> ChatFormat:
+    """The format of the served model's replies. Call it on a thread: the first call asks the tokenizer."""
+    if service.chat_format is None:
+        service.chat_format = _format_of(text_service, service.target.tool_format)
+    return service.chat_format
 
 
 def _format_of(text_service: TextService | None, name: str | None) -> ChatFormat:

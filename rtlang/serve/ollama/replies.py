@@ -48,16 +48,20 @@ class OllamaWriter:
         return self._with_logprobs(line, choice) | self._end(whole["usage"])
 
     def chunks(self, event: Event) -> Iterator[dict[str, Any]]:
-        """The lines of a stream for one event; `last_chunks` follow the final event."""
+        """The lines of a stream for one event; `last_chunks` follow the final event. A call is written once it is whole."""
         for chunk in self._inner.chunks(event):
             for choice in chunk["choices"]:
                 self._reason = choice["finish_reason"] or self._reason
                 delta = choice.get("delta") or {"content": choice.get("text")}
+                content, thinking = delta.get("content") or "", delta.get("reasoning_content") or ""
+                if content or thinking:
+                    yield from self._finished_calls()
                 for part in delta.get("tool_calls") or ():
+                    if part["index"] not in self._calls:
+                        yield from self._finished_calls()
                     call = self._calls.setdefault(part["index"], {"name": "", "arguments": ""})
                     for name in call:
                         call[name] += part.get("function", {}).get(name) or ""
-                content, thinking = delta.get("content") or "", delta.get("reasoning_content") or ""
                 if content or thinking or choice.get("logprobs"):
                     if self._first is None:
                         self._first = self._clock()
@@ -68,15 +72,19 @@ class OllamaWriter:
         return None
 
     def last_chunks(self) -> Iterator[dict[str, Any]]:
-        """The calls, and the line that ends the stream."""
-        if self._calls:
-            yield self._line("", "", [(each["name"], each["arguments"]) for each in self._calls.values()]) | {
-                "done": False
-            }
+        """The last call, and the line that ends the stream."""
+        yield from self._finished_calls()
         usage: Mapping[str, Any] = {}
         for chunk in self._inner.last_chunks():
             usage = chunk.get("usage") or usage
         yield self._line("", "", ()) | self._end(usage)
+
+    def _finished_calls(self) -> Iterator[dict[str, Any]]:
+        """The line of the calls that have come: a later call or text follows, or nothing more."""
+        if self._calls:
+            calls = [(each["name"], each["arguments"]) for each in self._calls.values()]
+            self._calls.clear()
+            yield self._line("", "", calls) | {"done": False}
 
     def _line(self, content: str, thinking: str, calls: Iterable[tuple[str, str]]) -> dict[str, Any]:
         heading = {"model": self._model, "created_at": created_at(time.time())}

@@ -19,6 +19,7 @@ from starlette.routing import Route
 
 from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import ParameterError, RtlangError
+from rtlang.contract.service.text_service import text_service_of
 from rtlang.contract.version import VERSION
 from rtlang.serve.http.body import read_map, reading_price
 from rtlang.serve.http.client_work import run_for
@@ -32,17 +33,20 @@ from rtlang.serve.http.text_models import (
     model_names,
     needed_text_service,
     read_served_chat,
+    served_format,
     served_model,
     texts_of_reply,
 )
 from rtlang.serve.ollama import bodies
 from rtlang.serve.ollama.bodies import LATEST, chat_body, generate_body, renamed_error
 from rtlang.serve.ollama.replies import OllamaWriter, created_at, loaded_reply
-from rtlang.serve.openai.chat import ChatWriter
+from rtlang.serve.openai.chat import ChatFormat, ChatWriter
 from rtlang.serve.openai.completions import CompletionWriter, read_completion
 from rtlang.serve.openai.fields import FieldTable
 from rtlang.serve.openai.shapes import Heading
 from rtlang.serve.service import StreamService
+from rtlang.work.prices import CALL_S
+from rtlang_grammars.formats.catalogue import format_named
 
 API_VERSION = "0.12.0"
 """The version of Ollama whose API this is: clients ask for it and want a newer one than they need."""
@@ -143,17 +147,27 @@ class _OllamaRoutes:
         return JSONResponse({"models": [self._described(name) | more for name in names]})
 
     async def show(self, request: Request) -> Response:
-        given = SHOW_FIELDS.given(await read_map(request, self._service))
+        service, principal = self._service, principal_of(request)
+        given = SHOW_FIELDS.given(await read_map(request, service))
         name = given.get("model", given.get("name"))
-        served_model(self._service, name.removesuffix(LATEST) if isinstance(name, str) else name)
+        served_model(service, name.removesuffix(LATEST) if isinstance(name, str) else name)
+
+        def read() -> tuple[ChatFormat, str]:
+            text_service = text_service_of(service.target, principal)
+            template = None if text_service is None else text_service.info.chat_template
+            return served_format(service, text_service), template or ""
+
+        found, template = await run_for(request, service, CALL_S, read, kind=WorkKind.OTHER, may_wait=True)
+        has_thoughts = found.name is not None and found.thinks and format_named(found.name).reasoning is not None
         facts = self._facts
-        capabilities = ["completion"] + ["tools"] * (facts.get("tool_format") is not None)
+        capabilities = ["completion"]
+        capabilities += ["tools"] * (found.name is not None) + ["thinking"] * has_thoughts
         info = {"general.architecture": "rtlang", "rtlang.context_length": facts.get("max_model_len")}
         info["rtlang.vocab_size"] = facts.get("vocab_size")
         shown = {
             "modelfile": "",
             "parameters": "",
-            "template": "",
+            "template": template,
             "details": self._details(),
             "model_info": {key: value for key, value in info.items() if value is not None},
             "capabilities": capabilities,
