@@ -9,7 +9,7 @@ Each principal has a folder of its own, named by a digest of its name:
     <folder>/<digest>/<id>.batch        the record of a batch
 
 A `.json` is written last and replaced whole, so a killed server leaves no half of a file. One process at a time uses a folder, and holds a
-lock on the file `lock` in it. A temporary folder whose lock nobody holds was left by a killed server; the next one deletes it.
+lock on the file `lock` in it. A temporary folder whose lock nobody holds was left by a killed server; the next one with files deletes it.
 """
 
 from __future__ import annotations
@@ -121,8 +121,6 @@ class FileStore:
         self._given, self._root, self._lock_file = folder, None if folder is None else Path(folder), -1
         if self._root is not None:
             self._open(self._root)
-        else:
-            _delete_stale(Path(tempfile.gettempdir()))
 
     @property
     def is_durable(self) -> bool:
@@ -272,6 +270,7 @@ class FileStore:
     def _folder(self, owner: str) -> _Folder:
         if owner not in self._owners:
             if self._root is None:
+                _delete_stale(Path(tempfile.gettempdir()))
                 while self._root is None or not self._take_lock(self._root):  # another server may take it for stale
                     self._root = Path(tempfile.mkdtemp(prefix=_TEMPORARY))
             path = self._root / hashlib.sha256(owner.encode()).hexdigest()[:_OWNER_DIGITS]

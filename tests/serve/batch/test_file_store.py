@@ -153,7 +153,9 @@ def test_temporary_folders_of_killed_servers_are_deleted(tmp_path: Path, monkeyp
     for each in (stale, other):
         (each / "lock").touch()
     (tmp_path / "rtlang-files-link").symlink_to(other)
-    FileStore(None, 1 << 20).close()
+    cleaner = FileStore(None, 1 << 20)
+    cleaner.begin("ann").release()
+    cleaner.close()
     assert {each.name for each in tmp_path.iterdir()} == {used.name, new.name, other.name, "rtlang-files-link"}
     assert (other / "owner").exists()
     writer.write(b"x")
@@ -161,16 +163,14 @@ def test_temporary_folders_of_killed_servers_are_deleted(tmp_path: Path, monkeyp
     alive.close()
     assert not used.exists()
     late = FileStore(None, 1 << 20)
-    taken = iter([True, False])
+    kept, deleted = {*tmp_path.iterdir()}, list[Path]()
 
-    def flock(file: int, operation: int) -> None:  # another server deletes the folder before it is locked
-        if next(taken, False):
-            shutil.rmtree(
-                next(
-                    each for each in tmp_path.iterdir() if each.name not in (new.name, other.name, "rtlang-files-link")
-                )
-            )
+    def flock(file: int, operation: int) -> None:  # another server deletes the first folder before it is locked
+        for made in {*tmp_path.iterdir()} - kept if not deleted else ():
+            deleted.append(made)
+            shutil.rmtree(made)
 
     monkeypatch.setattr(file_store.fcntl, "flock", flock)
     late.begin("ann").release()
+    assert len(deleted) == 1
     late.close()
