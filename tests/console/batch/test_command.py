@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from typer.testing import CliRunner
 
 from rtlang.__main__ import app
@@ -56,23 +55,19 @@ def test_a_file_runs_against_a_server_and_goes_on(tmp_path: Path) -> None:
         assert (tmp_path / "bad-out.errors.jsonl").read_text().count('"param":"top_p"') == 2
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_mistakes_are_one_line(tmp_path: Path) -> None:
+    written(tmp_path / "in", 1)
+    (tmp_path / "broken").write_text("{}")
+    for arguments, message in (
         (("in", "in"), "three different files"),
         (("in", "out", "--url", "ws://127.0.0.1:9", "--num-pages", "5"), "cannot be combined"),
         (("in", "out", "--url", "ws://127.0.0.1:9"), "not reachable"),
         (("none", "out", "--url", "ws://127.0.0.1:9"), "No such file"),
         (("broken", "out", "--url", "ws://127.0.0.1:9"), "line 1"),
-    ],
-)
-def test_mistakes_are_one_line(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
-    written(tmp_path / "in", 1)
-    (tmp_path / "broken").write_text("{}")
-    given = [str(tmp_path / each) if each in ("in", "out", "none", "broken") else each for each in arguments]
-    code, shown = ran(*given)
-    assert code == 1
-    assert message in " ".join(shown.split())
+    ):
+        code, shown = ran(*(tmp_path / each if each in ("in", "out", "none", "broken") else each for each in arguments))
+        assert code == 1
+        assert message in " ".join(shown.split())
 
 
 def test_a_file_runs_with_a_model_in_the_process(tmp_path: Path) -> None:

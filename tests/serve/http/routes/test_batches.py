@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from multiprocessing.connection import Connection
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import openai
@@ -15,7 +16,10 @@ import pytest
 from openai import OpenAI
 from openai.types import Batch
 
+from tests.support.long_tests import sized
 from tests.support.programs.fake_target import Call, FakeTarget
+from tests.support.servers.fuzz import mutated, shuffled_bytes
+from tests.support.servers.http_client import HttpClient
 from tests.support.servers.serving import serving
 from tests.support.waiting import wait_until
 
@@ -107,6 +111,47 @@ def test_what_is_no_batch_is_refused_by_field() -> None:
             client.batches.cancel(batch.id)
 
 
+def test_any_batch_id_and_query_is_answered() -> None:
+    rng = Random(11)
+    with FakeTarget() as target, serving(target) as server, client_of(server.url) as openai_client:  # type: ignore[arg-type]
+        client = HttpClient(server.url)
+        row_text = json.dumps(row(0, "/v1/completions", prompt="x"))
+        file_ids = [upload(openai_client, [row(0, "/v1/completions", prompt="x")])]
+        batch_ids: list[str] = []
+        names = ("limit", "after", "order", "purpose", "x")
+        for _ in range(sized(4_000, usual=60)):
+            some_id = rng.choice(
+                [*file_ids[-9:], *batch_ids[-9:], "file-0", "batch_", "%00", "a%2Fb", "é".encode().hex(), "x" * 300]
+            )
+            values = (some_id, "1", "0", "-1", "1e3", "desc", "batch", "", "%FF", "9" * 30)
+            query = "&".join(f"{rng.choice(names)}={rng.choice(values)}" for _ in range(rng.randrange(4)))
+            kind = rng.randrange(6)
+            if kind == 0:
+                body = {"input_file_id": some_id, "endpoint": "/v1/completions", "completion_window": "1h"}
+                body |= {"metadata": {"a": "b"}, "output_expires_after": {"anchor": "created_at", "seconds": 3600}}
+                data = json.dumps(mutated(body, rng, rng.choice((0, 1, 2)))).encode()
+                answer = client.post("/v1/batches", shuffled_bytes(data, rng) if rng.random() < 0.1 else data)
+                batch_ids += [answer.json["id"]] if answer.status == 200 else []
+            elif kind == 1:
+                data = shuffled_bytes(row_text.encode() + b"\n", rng) + row_text.replace("r0", "r1").encode()
+                file_ids.append(openai_client.files.create(file=("x", data), purpose="batch").id)
+                continue
+            elif kind == 2:
+                answer = client.request("POST", f"/v1/batches/{some_id}/cancel?{query}")
+            elif kind == 3:
+                ending = rng.choice(("", "/content"))
+                answer = client.request(rng.choice(("GET", "DELETE")), f"/v1/files/{some_id}{ending}?{query}")
+            else:
+                place = rng.choice(("", "", f"/{some_id}"))
+                answer = client.get(f"/v1/{rng.choice(('files', 'batches'))}{place}?{query}")
+            assert answer.status < 500, (kind, some_id, query, answer.body)
+            if answer.status == 429:
+                wait_until(
+                    lambda: all(each["status"] in FINAL for each in client.get("/v1/batches?limit=100").json["data"])
+                )
+        wait_until(lambda: all(each["status"] in FINAL for each in client.get("/v1/batches?limit=100").json["data"]))
+
+
 def _serve(pipe: Connection, folder: str, log: str) -> None:
     with open(log, "a", encoding="utf-8") as file:
 
@@ -121,6 +166,7 @@ def _serve(pipe: Connection, folder: str, log: str) -> None:
             pipe.poll(None)
 
 
+@pytest.mark.long  # two processes; test_batches.py of the batch package resumes without them
 def test_a_batch_goes_on_after_the_server_was_killed(tmp_path: Path) -> None:
     log = tmp_path / "log"
 
