@@ -11,7 +11,7 @@ import pytest
 
 from rtlang.contract.errors import NumericsError
 from rtlang.contract.request_graph import Node, Text
-from rtlang.serve.http.routes import background_responses
+from rtlang.serve.http import background_responses
 from rtlang.serve.network.key_table import entry_of, new_key
 from tests.support.programs.fake_target import FakeTarget
 from tests.support.servers.http_client import Answer, HttpClient

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rtlang.serve import service as service_module
-from rtlang.serve.http.routes import background_responses
+from rtlang.serve.http import background_responses
 from rtlang.serve.responses.conversations import ConversationStore
 from rtlang.serve.responses.state import ResponseState
 from rtlang.serve.responses.store import ResponseStore
