@@ -123,7 +123,8 @@ class WatchedSession:
         state: running, waiting (for room in the pool, or for a row), calling (the client runs tools), or answered.
         num_turns, num_forks: requests, and sessions that were forked from it.
         num_tokens: of its longest sequence.
-        num_returning_tokens, num_cached_tokens: tokens of its prompts that an earlier turn had, and those of them that were cached.
+        num_returning_tokens: prompt tokens that an earlier turn had.
+        num_cached_tokens: returning tokens that were cached.
         last_miss: why a turn had to compute returning tokens last: evicted, state evicted, or rewritten (by the client); empty for never.
         last_seen_s: the last begin or end of a request, in seconds of the engine's clock.
         is_held: whether its pages are kept.

@@ -6,7 +6,8 @@ are usually equal, so more connections give a principal no larger share. A flow 
 last: it neither saves up service nor forgets what it had beyond its share.
 
 Background flows, whose clients have a share below 1, have a virtual time of their own: they divide the time that live ones leave, and a
-live flow is not behind because of what they got from idle steps. While any live flow has requests, a background flow weighs its share only.
+live flow is not charged for tokens that they got from idle steps. While any live flow has requests, a background flow weighs its share
+only.
 """
 
 from __future__ import annotations

@@ -503,7 +503,7 @@ class Scheduler:
         return 0
 
     def _has_turn(self, plan: StepPlan, request: Request, now: float) -> bool:
-        """Whether the session of a request is among those that are worked on, or it goes before all others anyway."""
+        """Whether the session of a request is resident, may become so, or need not wait."""
         turn = request.turn
         if self._sessions is None or turn is None or request.spec.priority < 0:
             return True

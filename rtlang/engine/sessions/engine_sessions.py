@@ -1,4 +1,4 @@
-"""The sessions of one engine: what the table finds for each request, and what it had of the prefix cache."""
+"""The sessions of one engine: finds the session of each request and counts its returning and cached tokens."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from rtlang.engine.sessions.session_pages import SessionPages
 from rtlang.engine.sessions.session_table import LEAD_S, Session, SessionTable, Turn, TurnKind
 
 MAX_HEADER_TOKENS = 32
-"""Tokens behind the end of the last message of a prompt in which its end is looked for: the header of the reply."""
+"""Longest reply header, in tokens: the end of the last message is searched for in so many tokens at the end of a prompt."""
 MAX_RECENT, MAX_RECENT_OWNERS = 64, 64
-"""Sessions of one principal that snapshots may show, and principals."""
+"""Bounds for snapshots: sessions of one principal, and principals."""
 OVERDUE_SHARE = 0.98
-"""A session is overdue when so many of all returns come sooner."""
+"""A session is overdue once this share of all returns would have come."""
 EVICTED, STATE_EVICTED, REWRITTEN = "evicted", "state evicted", "rewritten"
-"""Why returning tokens are computed again: their pages or their state left the pool, or the client wrote the reply in another way."""
+"""Reasons for computing returning tokens again: their pages or their state were evicted, or the client rewrote the reply."""
 
 
 class EngineSessions:
@@ -32,7 +32,8 @@ class EngineSessions:
         cache: of the engine.
 
     Attributes:
-        table, residency: the sessions, and those that are worked on.
+        table: all known sessions.
+        residency: the sessions that the engine works on.
         num_returning_tokens, num_cached_tokens: sums over all sessions since the start; see `Session`.
         num_forks: sessions that were forked from others.
     """
@@ -54,12 +55,12 @@ class EngineSessions:
         options: SessionOptions | None,
         now: float,
     ) -> Turn:
-        """A request arrives.
+        """Find the session of a request that arrives.
 
         Args:
-            scope: of the prompt.
+            scope: cache scope of the prompt.
             eos_ids: tokens that end messages.
-            options: of the request, if its door gave any.
+            options: from the door of the request; None for requests that are no chats.
         """
         border = message_border(prompt_ids, eos_ids)
         turn = self.table.begin(principal.name, principal.namespace, prompt_ids, border, now)
@@ -78,7 +79,7 @@ class EngineSessions:
         return turn
 
     def may_start(self, turn: Turn, waited_s: float, now: float, *, is_behind: bool) -> bool:
-        """Whether a request that waits has its turn among the sessions; see `Residency`."""
+        """Whether a waiting request may start; see `Residency.may_start`."""
         session = turn.session
         if turn.is_started or not turn.is_of_chat:
             return True
@@ -86,7 +87,7 @@ class EngineSessions:
         return self.residency.may_start(session, num_own, waited_s, now, is_behind=is_behind)
 
     def start(self, turn: Turn) -> None:
-        """A request has got a row, perhaps again."""
+        """Note that a request has a row. Repeated calls do nothing."""
         if not turn.is_started:
             turn.is_started = True
             turn.session.num_started += 1
@@ -106,13 +107,14 @@ class EngineSessions:
         num_cached: int | None,
         num_replayed: int = 0,
     ) -> None:
-        """A request has ended, and its pages are in the tree.
+        """Note the end of a request whose pages are in the tree.
 
         Args:
-            token_ids, num_prompt: of prompt and output, and the number of those of the prompt.
-            text: of the output, in which tool calls are looked for.
-            num_cached: tokens of its prompt that were cached; None if it was never computed.
-            num_replayed: tokens after these whose pages were stored, but no state.
+            token_ids: prompt and output.
+            num_prompt: number of prompt tokens in `token_ids`.
+            text: output text, searched for the marks of tool calls.
+            num_cached: cached prompt tokens; None if the prompt was never computed.
+            num_replayed: prompt tokens after them with stored pages but without a stored state.
         """
         if not turn.is_open:
             return
@@ -135,19 +137,19 @@ class EngineSessions:
             self.residency.end(session, stays_until, now)
 
     def recent(self, count: int) -> list[Session]:
-        """The sessions seen last of each principal, at most `count` in all, the last one first."""
+        """The most recent sessions of each principal, at most `count` in all, newest first."""
         each_owner = max(1, count // max(1, len(self._recent)))
         found = [each for own in self._recent.values() for each in list(own)[-each_owner:]]
         return sorted(found, key=lambda each: each.last_seen_s, reverse=True)[:count]
 
     def state_of(self, session: Session) -> str:
-        """What a session does: running, waiting, calling (its client runs tools) or answered."""
+        """State of a session: running, waiting, calling (its client runs tools) or answered."""
         if session.num_running:
             return "running" if session.num_started else "waiting"
         return "calling" if session.reply is ReplyKind.CALLS else "answered"
 
     def _note(self, session: Session) -> None:
-        """A session was seen."""
+        """Move a session to the end of the recent ones of its principal."""
         own = self._recent.setdefault(session.owner, {})
         own.pop(session, None)
         own[session] = None
@@ -159,7 +161,7 @@ class EngineSessions:
 
     def _left(self, family: Family, leaving: Leaving) -> None:
         gives_up = leaving is Leaving.SUSPENDED
-        if leaving is Leaving.ANSWERED:  # less likely to be continued than what its principal works on
+        if leaving is Leaving.ANSWERED:  # less likely to be continued than the residents of its principal
             gives_up = self.residency.is_contested(family.owner)
         for session in family.members:
             self.pages.let_go(session, gives_up=gives_up)

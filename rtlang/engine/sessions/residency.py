@@ -1,10 +1,10 @@
-"""Which sessions are worked on: as many as the pool has room for, the oldest first; the others wait before they start.
+"""Chooses the sessions that the engine works on: as many as the pool has room for, oldest first. Others wait before they start.
 
-Agents that take turns in a pool that is too small evict each other's pages just before they are needed. So the sessions that are worked on
-are limited to those whose own tokens fit into the pool together: these are *resident*. A session becomes resident when one of its requests
-starts. It leaves when it has got a final answer, when it is not continued for longer than nearly all others are, or when the residents
-outgrow the pool: then the youngest that waits for its client leaves. A session that is not resident waits for room, but no longer than
-`MAX_WAIT_S`. (Denning 1968 limits the working sets of processes like that.)
+Agents that take turns in a pool that is too small evict each other's pages just before they are needed. So the engine works on sessions
+whose own tokens fit into the pool together: these are *resident*. A session becomes resident when one of its requests starts. It leaves
+when it has got a final answer, when it is not continued for longer than nearly all others are, or when the residents outgrow the pool: then
+the youngest that waits for its client leaves. A session that is not resident waits for room, but no longer than `MAX_WAIT_S`. Source:
+Denning 1968, who limits the working sets of processes in the same way.
 
 Forks belong to the session from which they were forked: it is waiting for them. Principals have equal parts of the room while several use
 it, and one without a resident never waits. Pure: time is an argument.
@@ -31,11 +31,11 @@ ADMISSION_SHARE = 0.7
 GRACE_S = 1.0
 """Time for which a session with a final answer may go on without waiting: it may be the sub-agent of one that goes on now."""
 RENEWED_S = 1.0
-"""Time until an overdue session is looked at again that has come back and waits."""
+"""Time until an overdue session that has come back and waits is checked again."""
 
 
 class Leaving(Enum):
-    """Why a session is worked on no longer."""
+    """Why a session is no longer resident."""
 
     ANSWERED = auto()
     OVERDUE = auto()
@@ -108,7 +108,7 @@ class Residency:
         return self.num_tokens > self._admission
 
     def is_resident(self, session: Session) -> bool:
-        """Whether it is among those that are worked on."""
+        """Whether a session is resident, or was until its final answer a moment ago."""
         return session.root_id in self._families or session.root_id in self._answered
 
     def may_start(self, session: Session, num_own: int, waited_s: float, now: float, *, is_behind: bool) -> bool:
@@ -116,8 +116,8 @@ class Residency:
 
         Args:
             num_own: tokens of its prompt that it shares with no other session.
-            waited_s: time since it came.
-            is_behind: whether one of the same owner that goes before it waits for room.
+            waited_s: seconds since it arrived.
+            is_behind: whether an earlier request of the same owner waits for room.
         """
         self._expire(now)
         own = self._by_owner[session.owner]
@@ -129,7 +129,7 @@ class Residency:
         return not is_behind and others > 0 and own + num_own <= self._admission / (1 + others)
 
     def start(self, session: Session) -> None:
-        """A request of a session starts."""
+        """Note that a request of a session starts, which makes the session resident."""
         family = self._families.get(session.root_id)
         if family is None:
             family = self._families[session.root_id] = Family(session.root_id, session.owner, session.first_seen_s)
@@ -140,10 +140,10 @@ class Residency:
         self._set_own(family, session, session.num_prompt_tokens - family.starts[session])
 
     def end(self, session: Session, stays_until: float | None, now: float) -> None:
-        """A started request of a session has ended.
+        """Note the end of a started request.
 
         Args:
-            stays_until: the time up to which the session stays if it is not continued; None if it has got a final answer.
+            stays_until: time until which the session stays resident without being continued; None after a final answer.
         """
         family = self._families.get(session.root_id)
         if family is None or not family.started[session]:
@@ -168,11 +168,11 @@ class Residency:
             self._leave(youngest, Leaving.SUSPENDED)
 
     def is_contested(self, owner: str) -> bool:
-        """Whether the residents of an owner take most of the room."""
+        """Whether the residents of an owner take more than half of the room."""
         return self._by_owner[owner] > self._room / 2
 
     def drop(self, session: Session) -> None:
-        """A session is forgotten."""
+        """Remove a session that the table has forgotten."""
         family = self._families.get(session.root_id)
         if family is not None and session in family.members:
             self._remove_member(family, session)
@@ -203,7 +203,7 @@ class Residency:
     def _take_over(self, family: Family, session: Session) -> None:
         """A session becomes a member. A fork shares the tokens of its parent, if that is one.
 
-        A fork of a session with a final answer goes on where that was a sub-agent: what the answer needed is not needed any more.
+        A fork of a session with a final answer continues after a sub-agent, whose own tokens are not needed any more.
         """
         parent = next((each for each in family.members if each.session_id == session.parent_id), None)
         family.members[session] = 0

@@ -1,7 +1,7 @@
 """The pages of sessions in the prefix cache: soft holds on sequences that clients are expected to continue.
 
-A hold of a session is weaker than those of programs, and never keeps a request waiting: whoever needs pages takes them, first those of
-sessions that have a final answer, then of the youngest sessions.
+A hold of a session is weaker than every hold of a program, and no request ever waits for it: a request that needs pages takes them, first
+from sessions with a final answer, then from the youngest sessions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rtlang.cache.scope import CacheScope
 from rtlang.engine.sessions.session_table import Session
 
 MAX_HOLDS = 1024
-"""Holds of sessions: each new checkpoint of a model with states looks at all holds."""
+"""Maximum number of holds. A model with states looks at all of them for each new checkpoint."""
 FINAL_RANK = 2 * SOFT_RANK
 """Ranks of sessions with a final answer begin here."""
 
@@ -29,15 +29,15 @@ class SessionPages:
         ] = {}  # with the tokens that other sessions have too; the last one at the end
 
     def is_held(self, session: Session) -> bool:
-        """Whether its pages are kept."""
+        """Whether the pages of a session are held."""
         found = self._holds.get(session)
         return found is not None and found[0].is_granted
 
     def keep(self, session: Session, token_ids: Sequence[int], scope: CacheScope, *, is_certain: bool) -> None:
-        """Keep what is stored of a sequence in place of what was kept of the session before.
+        """Hold the stored part of a sequence, in place of the earlier hold of its session.
 
         Args:
-            is_certain: whether the client is to continue it.
+            is_certain: whether the client is expected to continue it.
         """
         rank = (SOFT_RANK if is_certain else FINAL_RANK) + session.first_seen_s
         hold = self._cache.hold(token_ids, rank, scope)

@@ -4,9 +4,9 @@ A request continues a session if its prompt begins with the prompt and the outpu
 end of its last message: then the client wrote the reply in another way than it was generated. The longest such beginning counts. If the
 session has gone on from there already, the request is a *fork*, a session of its own, as sub-agents are.
 
-Each known beginning is a *point*: a digest (`token_chain.py`) in a dictionary. A look-up tries the lengths behind a block border that
-points have, from the longest on. So a request costs the hashing of its tokens and at most `MAX_TRIES` look-ups, however many sessions
-there are.
+Each known beginning is a *point*: a digest (`token_chain.py`) in a dictionary. For each block border of the prompt, from the last one on, a
+look-up tries the lengths that points have after it, longest first. So a request costs the hashing of its tokens and at most `MAX_TRIES`
+look-ups, however many sessions there are.
 
 Everything belongs to an owner, a principal by name; within it each namespace has digests of its own. Points are bounded per session, per
 owner and in all: the oldest of the largest owner goes first, so that nobody displaces others who have less. Pure: time is an argument.
@@ -22,7 +22,7 @@ from enum import Enum, auto
 from hashlib import blake2b
 
 from rtlang.engine.sessions.return_times import HORIZON_S, ReplyKind, ReturnTimes
-from rtlang.engine.sessions.token_chain import BLOCK_TOKENS, TokenChain, digest_behind
+from rtlang.engine.sessions.token_chain import BLOCK_TOKENS, TokenChain, digest_after
 
 LEAD_S = 30.0
 """Most seconds by which a session goes before new ones that come when it returns."""
@@ -32,11 +32,11 @@ MAX_OWNER_POINTS = 1 << 13
 MAX_SESSION_POINTS = 64
 MAX_OWNERS = 1024
 MAX_TRIES = 256
-"""Look-ups of lengths behind block borders for one prompt; only short sequences that share their blocks can need more."""
+"""Look-ups of lengths after block borders for one prompt; only short sequences that share their blocks can need more."""
 
 
 class TurnKind(Enum):
-    """How a request stands to the sessions before it."""
+    """Relation of a request to earlier sessions."""
 
     NEW = auto()
     CONTINUED = auto()
@@ -51,22 +51,26 @@ class Session:
     Attributes:
         session_id: from 1 on, in the order of their beginning.
         owner, namespace: the principal by name, and its part of the prefix cache.
-        root_id, parent_id: the session from which it was forked, and the first of that chain, which may be itself; no parent if it began
-            with a new prompt.
-        num_shared_tokens, num_root_tokens: at its beginning, which other sessions have too, and which those beyond its root have.
-        num_turns: requests, siblings not counted.
+        root_id: the first session of the chain of forks, which may be itself.
+        parent_id: the session from which it was forked; None if it began with a new prompt.
+        num_shared_tokens: tokens at its beginning that it shares with its parent, or without one with the stored sequences.
+        num_root_tokens: tokens at its beginning that its root shares with sessions outside the chain.
+        num_turns: number of requests without siblings.
         num_forks: sessions that were forked from it.
-        num_tokens: of its longest sequence so far.
-        num_prompt_tokens, num_reply_tokens: of the prompt of its last request, and of the output that ended last.
-        num_returning_tokens, num_cached_tokens: of the prompts of all turns, the tokens that were known from an earlier turn, and those of
-            them that were in the prefix cache.
-        last_miss: why the last turn with returning tokens that were computed again had to compute them; None if there was none.
-        first_seen_s, last_seen_s: begin of the first request, that of its root for a fork, and the last begin or end of any.
-        num_running, num_started: requests that have not ended, and those of them that have had a row.
-        reply: the kind of the last reply.
-        key_digest: of the client's name for it, 8 hex digits; None without one.
+        num_tokens: length of its longest sequence so far.
+        num_prompt_tokens: length of the prompt of its last request.
+        num_reply_tokens: length of the output that ended last.
+        num_returning_tokens: prompt tokens of all turns that an earlier turn had.
+        num_cached_tokens: returning tokens that were in the prefix cache.
+        last_miss: reason of the last turn that computed returning tokens again; None if no turn did.
+        first_seen_s: start of its first request; of a fork, of its root's.
+        last_seen_s: last start or end of a request.
+        num_running: requests that have not ended.
+        num_started: running requests that have had a row.
+        reply: kind of the last reply.
+        key_digest: digest of the client's name for it, 8 hex digits; None without a name.
         keep_s: seconds for which the client asked to keep it after a reply; None if it did not ask.
-        service_s: seconds of computing for it.
+        service_s: engine time spent on it, in seconds.
         points: digests of its known beginnings, the oldest first.
     """
 
@@ -111,7 +115,7 @@ class Turn:
         idle_s: seconds since the last reply; None for a session without one.
         arrival_s: when it came; of a session that was there before, the time of its beginning, but at most `LEAD_S` earlier.
         opening: a digest of the first block of its prompt, which sessions with the same system prompt have in common.
-        is_of_chat: whether its door told that it answers a chat.
+        is_of_chat: whether it answers a chat, as its door says.
         is_started: whether it has had a row.
         is_open: whether it has not ended.
     """
@@ -133,7 +137,7 @@ class Turn:
 class _Point:
     session: Session
     border: bytes  # the digest at the block border before it
-    num_behind: int  # its tokens after that
+    num_rest: int  # its tokens after that border
     num_tokens: int
     turn: int  # number of the turn of the session
     is_border: bool  # it ends in a prompt, else with an output
@@ -146,7 +150,7 @@ class _Owner:
 
     def __init__(self) -> None:
         self.points: OrderedDict[bytes, _Point] = OrderedDict()  # the one used last at the end
-        self.lengths: dict[bytes, dict[int, int]] = {}  # by digest at a block border: points by their tokens behind it
+        self.lengths: dict[bytes, dict[int, int]] = {}  # by digest at a block border: points by their tokens after it
         self.sessions: dict[int, Session] = {}
         self.returns = {kind: ReturnTimes(kind) for kind in ReplyKind}
         self.replies: deque[tuple[float, Session, int]] = deque(maxlen=MAX_OWNER_POINTS)  # time, session, turn
@@ -167,7 +171,7 @@ class SessionTable:
         max_points, max_owner_points: bounds on the memory.
 
     Attributes:
-        num_tries: look-ups of points so far, the work beside hashing.
+        num_tries: look-ups of points so far.
     """
 
     def __init__(
@@ -185,7 +189,7 @@ class SessionTable:
         self._num_points = self._last_id = 0
 
     def __iter__(self) -> Iterator[Session]:
-        """The sessions of all owners, those of the owner seen last at the end."""
+        """The sessions of all owners, in the order in which the owners were last seen."""
         for owner in self._owners.values():
             yield from owner.sessions.values()
 
@@ -277,7 +281,7 @@ class SessionTable:
                 if length > len(rest):
                     continue
                 num_tries += 1
-                digest = digest_behind(chain.digests[block], rest[:length])
+                digest = digest_after(chain.digests[block], rest[:length])
                 point = own.points.get(digest)
                 if point is not None:
                     own.points.move_to_end(digest)
@@ -328,12 +332,12 @@ class SessionTable:
         self, own: _Owner, session: Session, end: tuple[bytes, int, bytes], num_tokens: int, *, is_border: bool
     ) -> None:
         """Add a point to a session, or give it to this one if another has it."""
-        border, num_behind, digest = end
+        border, num_rest, digest = end
         if digest in own.points:
             self._drop(own, digest)
-        own.points[digest] = _Point(session, border, num_behind, num_tokens, session.num_turns, is_border)
+        own.points[digest] = _Point(session, border, num_rest, num_tokens, session.num_turns, is_border)
         lengths = own.lengths.setdefault(border, {})
-        lengths[num_behind] = lengths.get(num_behind, 0) + 1
+        lengths[num_rest] = lengths.get(num_rest, 0) + 1
         self._num_points += 1
         session.points.append(digest)
         if len(session.points) > MAX_SESSION_POINTS:
@@ -349,9 +353,9 @@ class SessionTable:
         point = own.points.pop(digest)
         self._num_points -= 1
         lengths = own.lengths[point.border]
-        lengths[point.num_behind] -= 1
-        if not lengths[point.num_behind]:
-            del lengths[point.num_behind]
+        lengths[point.num_rest] -= 1
+        if not lengths[point.num_rest]:
+            del lengths[point.num_rest]
             if not lengths:
                 del own.lengths[point.border]
         session = point.session

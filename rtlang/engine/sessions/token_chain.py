@@ -1,7 +1,7 @@
-"""Digests of the prefixes of a token sequence, from which two sequences with a common prefix are known by dictionary look-ups.
+"""Digests of the prefixes of a token sequence: a dictionary of digests finds the sequences that share a prefix.
 
-The digest of a prefix is a hash of the digest at the last block border before its end and of the tokens behind that. Chains of one root
-have equal digests for equal prefixes only, as far as BLAKE2b has no collisions; the root is secret, so nobody can compute digests outside.
+The digest of a prefix hashes the digest at its last block border and the tokens after it. Chains with the same root have equal digests
+for equal prefixes only, as far as BLAKE2b has no collisions. The root is secret, so clients cannot compute digests.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TokenChain:
     def __init__(self, root: bytes) -> None:
         self.digests = [root]
         self._num_dropped = 0  # digests before the first of `digests`
-        self._rest = b""  # packed tokens behind the last block
+        self._rest = b""  # packed tokens after the last block
 
     def __len__(self) -> int:
         """Number of tokens."""
@@ -54,12 +54,12 @@ class TokenChain:
         self.digests = self.digests[-1:]
 
     def end(self) -> tuple[bytes, int, bytes]:
-        """The end of the sequence as (digest at the last block border, number of tokens behind it, digest of the whole)."""
+        """The end of the sequence as (digest at the last block border, number of tokens after it, digest of the whole)."""
         return self.digests[-1], len(self._rest) // _TOKEN_BYTES, _with_rest(self.digests[-1], self._rest)
 
 
-def digest_behind(digest: bytes, token_ids: Sequence[int]) -> bytes:
-    """The digest of a prefix that ends with fewer than a block of tokens behind a block border with this digest."""
+def digest_after(digest: bytes, token_ids: Sequence[int]) -> bytes:
+    """Digest of a prefix that ends fewer than a block of tokens after a block border with this digest."""
     return _with_rest(digest, array(_TOKEN, token_ids).tobytes())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from rtlang.engine.sessions.token_chain import BLOCK_TOKENS, TokenChain, digest_behind
+from rtlang.engine.sessions.token_chain import BLOCK_TOKENS, TokenChain, digest_after
 
 
 def test_digests_depend_on_the_prefix_and_the_root_only() -> None:
@@ -30,7 +30,7 @@ def test_digests_depend_on_the_prefix_and_the_root_only() -> None:
         border, num_behind, digest = chain.end()
         assert border == whole.digests[length // BLOCK_TOKENS]
         assert num_behind == length % BLOCK_TOKENS
-        assert digest == digest_behind(border, tokens[length - num_behind : length])
+        assert digest == digest_after(border, tokens[length - num_behind : length])
         seen.add(digest)
     other = TokenChain(b"other")
     other.extend(tokens)
