@@ -134,7 +134,7 @@ def is_broken(error: BaseException) -> bool:
 
 
 def reason_of(error: BaseException) -> str:
-    """The message of an error; of a group, that of its first one."""
+    """The message of an error; for a group of errors, of the first one."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return str(error) or type(error).__name__

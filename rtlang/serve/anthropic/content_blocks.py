@@ -33,7 +33,7 @@ _REFUSED = {
     "compaction": "not supported; send the summary as text",
 }
 _TEXT_NOTES = ("citations", "cache_control")
-"""Fields of text blocks, such as those of a reply that is sent again, which do not change the text."""
+"""Fields of text blocks that do not change the text, such as the citations of a reply that is sent again."""
 
 
 class CacheHints:
@@ -70,7 +70,7 @@ def signature_of(thought: str, *, is_shown: bool) -> str:
 
 
 def signed_thought(signature: str) -> str:
-    """The thought that a signature holds; empty for one that holds none, such as that of another server."""
+    """The thought inside a signature; empty for a signature without one, for example from another server."""
     if not signature.startswith(_SIGNED):
         return ""
     try:

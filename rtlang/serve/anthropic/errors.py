@@ -24,7 +24,7 @@ _DETAILS = ("param", "code", "id")
 
 
 def message_error(status: int, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-    """The status and the body of an error, given those of the OpenAI API."""
+    """The status and the body of an error, from the status and the body in the OpenAI API."""
     status = _OVERLOADED if status == 503 else status
     given = body["error"]
     kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")

@@ -137,7 +137,7 @@ class MessageWriter:
         return "".join([f"event: {chunk['type']}\ndata: {json_text(chunk)}\n\n" for chunk in self._add(deltas)])
 
     def last_chunks(self) -> Iterator[Chunk]:
-        """The events after those of the graph."""
+        """The events that end the stream."""
         yield {"type": "message_stop"}
 
     def _read(self, event: NodeFinished, completion: Completion) -> Iterator[Chunk]:
@@ -266,7 +266,7 @@ class MessageWriter:
         return {"context_management": {"applied_edits": [edit] if self._asked.num_cleared else []}}
 
     def _first_usage(self) -> dict[str, Any]:
-        """The usage at the start of a stream; without tokens of the prompt if the engine has not told them."""
+        """The usage at the start of a stream; without tokens of the prompt if the engine has not reported them."""
         prompt = self._prompt
         return _usage(*((0, 0) if prompt is None else (prompt.num_prompt_tokens, prompt.num_cached_tokens)), 0)
 

@@ -19,7 +19,7 @@ ENDPOINTS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/me
 """The routes that requests may name, if the server has them."""
 MAX_LINES = 50_000
 MAX_ERRORS = 100
-"""Errors of a file that are told."""
+"""Errors of one file that are reported."""
 MAX_CUSTOM_ID = 512
 _NAMES = ("custom_id", "method", "url", "body")
 _UNRUN = {
@@ -186,7 +186,7 @@ class FileCheck:
 
     @property
     def is_over(self) -> bool:
-        """Whether the file is refused whatever follows."""
+        """Whether enough errors are known to refuse the file."""
         return len(self.errors) >= MAX_ERRORS or self.total > self._max_lines
 
     def add(self, lines: list[BatchLine | LineError]) -> None:
@@ -202,7 +202,7 @@ class FileCheck:
                 message = f"expected at most {self._max_lines} requests"
                 self.errors.append(LineError(line.number, "too_many_requests", message))
             elif line.key in self._seen:
-                message = f"custom_id {line.custom_id[:80]!r} is that of an earlier line"
+                message = f"custom_id {line.custom_id[:80]!r} was used by an earlier line"
                 self.errors.append(LineError(line.number, "duplicate_custom_id", message, "custom_id"))
             self._seen.add(line.key)
 

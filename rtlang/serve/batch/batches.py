@@ -1,7 +1,8 @@
 """The batches of a server: each runs beside live requests at the lowest priority, and goes on after a restart.
 
 A batch is checked whole before its first request runs. The lines of its output and error files are written as requests end; they are the
-journal from which a later process knows what is left. A request that was running when the server stopped has no line and runs again.
+journal from which a later process finds the requests that are left. A request that was running when the server stopped has no line and runs
+again.
 
 Requests of a batch are background work: a client of its own of the principal sends them, with a share below 1 and the principal's lowest
 priority. The engine gives them what live requests leave of its steps; the limits of the principal hold for both together.
@@ -44,7 +45,7 @@ from rtlang.work.prices import READ_S_PER_BYTE
 logger = logging.getLogger(__name__)
 
 MAX_BATCHES = 1000
-"""Batches of one principal that are known; the oldest ended ones are forgotten for new ones."""
+"""Maximum number of batches of one principal; the oldest finished ones are forgotten for new ones."""
 MAX_UNFINISHED = 64
 SHARE = 0.01
 """Share of the requests of batches, relative to a client of the principal whose requests are live."""
@@ -61,7 +62,7 @@ _T = TypeVar("_T")
 
 
 class Host(Protocol):
-    """What batches need of a server."""
+    """The server, as far as batches use it."""
 
     def run(
         self,
@@ -121,7 +122,7 @@ class Batches:
         return 0
 
     def drain(self, deadline_s: float) -> None:
-        """Begin no request any more. Those that run are dropped, and run again after the next start."""
+        """Begin no more requests. Running ones are dropped, and run again after the next start."""
         self._stop()
 
     def end(self, code: int, reason: str) -> None:
@@ -485,7 +486,7 @@ class _Results:
             self._output = self._errors = None
 
     def release(self) -> None:
-        """Close the files, and keep what was written. Idempotent."""
+        """Close the files and keep their bytes. Idempotent."""
         with self._lock:
             for writer in (self._output, self._errors):
                 if writer is not None:

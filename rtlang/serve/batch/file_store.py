@@ -3,7 +3,7 @@
 Each principal has a folder of its own, named by a digest of its name:
 
     <folder>/<digest>/owner             the name of the principal
-    <folder>/<digest>/<id>.json, .data  a file: what is known about it, and its bytes
+    <folder>/<digest>/<id>.json, .data  a file: its description and its bytes
     <folder>/<digest>/<id>.open         the output of a batch that runs; `publish` makes it a file
     <folder>/<digest>/<id>.part         an upload that has not ended; removed when the store opens
     <folder>/<digest>/<id>.batch        the record of a batch
@@ -91,7 +91,7 @@ class StoredFile:
 
 
 class _Folder:
-    """The folder of one principal, and what is known about its files."""
+    """The folder of one principal, and the descriptions of its files."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -168,7 +168,7 @@ class FileStore:
     def publish(
         self, owner: str, writer: FileWriter, filename: str, purpose: Purpose, expires_after_s: int | None
     ) -> StoredFile:
-        """Make a file of what was written; the writer is closed."""
+        """Close the writer and make a file of its bytes."""
         writer.sync()
         writer.release()
         now = int(self._now())
@@ -256,7 +256,7 @@ class FileStore:
             folder.open_bytes[file_id] += num_bytes
 
     def drop_open(self, owner: str, file_id: str, path: Path) -> None:
-        """Delete what was written of a file that has not ended."""
+        """Delete the bytes of an unfinished file."""
         with self._lock:
             self._folder(owner).open_bytes.pop(file_id, None)
             path.unlink(missing_ok=True)
@@ -343,7 +343,7 @@ class FileWriter:
         os.fsync(self._file.fileno())
 
     def release(self) -> None:
-        """Close the file, and keep what was written. Idempotent."""
+        """Close the file and keep its bytes. Idempotent."""
         self._file.close()
 
     def drop(self) -> None:

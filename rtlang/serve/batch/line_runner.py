@@ -25,7 +25,7 @@ Take = Callable[[BatchLine, LineResult], Awaitable[None]]
 
 
 class Window:
-    """Bounds what runs at once, in order of arrival: batches that share one take turns. Used on one event loop.
+    """Bounds the requests that run at once, in order of arrival: batches that share a window take turns. Used on one event loop.
 
     Args:
         max_running: requests.

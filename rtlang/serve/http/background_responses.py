@@ -79,7 +79,7 @@ class BackgroundRun:
 
     @property
     def response_bytes(self) -> int:
-        """Size of the response as JSON text, approximately: that of its request and of its events."""
+        """Approximate size as JSON text, of its request and its events together."""
         return self._turn.given.num_bytes + self.num_bytes
 
     async def cancel(self) -> None:
@@ -96,7 +96,7 @@ class BackgroundRun:
         self._wake()
 
     async def stream(self, after: int) -> AsyncGenerator[Sequence[bytes], None]:
-        """The encoded events behind the one with the number `after`; -1 for all.
+        """The encoded events after the one with the number `after`; -1 for all.
 
         Raises:
             HttpError: the events are no longer kept.

@@ -42,7 +42,7 @@ _FAULTS = {
 
 ErrorShape = Callable[[int, dict[str, Any]], tuple[int, dict[str, Any]]]
 error_shape: ContextVar[ErrorShape | None] = ContextVar("error_shape", default=None)
-"""Turns the status and the body of an error into those of the API of the present request; None for the OpenAI API."""
+"""Makes the status and the body of an error for the API of the current request, from those of the OpenAI API; None keeps them."""
 
 
 class HttpError(Exception):

@@ -1,4 +1,4 @@
-"""Requests that the server makes to its own routes, without a connection: those of batches.
+"""Requests that the server makes to its own routes for batches, without a connection.
 
 The handlers of the routes run as for a request over HTTP, so both have the same checks, errors, records and limits. Access was checked when
 the batch was made; the principal comes with the request.

@@ -452,7 +452,7 @@ def _present(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _flat(tool: Any) -> Any:
-    """A tool in the shape of this route, also if it came in that of the chat route."""
+    """A tool in the shape of this route, also if it came in the shape of the chat route."""
     inner = tool.get(tool["type"]) if isinstance(tool, Mapping) and tool.get("type") in ("function", "custom") else None
     return {"type": tool["type"], **inner} if isinstance(inner, Mapping) else tool
 

@@ -1,1 +1,1 @@
-"""Ollama's API, for its clients: bodies become those of chat completions and completions, and replies theirs."""
+"""Ollama's API for its published clients, translated to and from chat completions and completions."""

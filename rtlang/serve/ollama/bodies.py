@@ -1,7 +1,7 @@
 """Bodies of `/api/chat` and `/api/generate` as bodies of `/v1/chat/completions` and `/v1/completions`.
 
 Fields and their meanings follow the published clients `ollama` for Python and Node. Options that are not given have the defaults of this
-server, not those of a model file.
+server; there is no model file.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ OPTION_FIELDS = FieldTable(
     )
     | {"num_keep", "draft_num_predict"},
 )
-"""The fields of `options`. Those about memory and devices are hints: the server was started with its own."""
+"""The fields of `options`. Fields about memory and devices are hints: the server was started with its own."""
 _CHAT_NAMES = (
     *((name or option, f"options.{option}") for option, name in _OPTIONS.items()),
     ("response_format.json_schema.schema", "format"),

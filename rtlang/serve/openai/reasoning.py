@@ -98,7 +98,7 @@ class _Reader:
             self.switch(where, False)
 
     def switch(self, where: str, is_on: bool, *, controls_template: bool = True) -> None:
-        """`controls_template`: the chat template is told, too."""
+        """Attributes: `controls_template`: whether the field also sets a variable of the chat template."""
         self.is_on = _agreed(self.is_on, where, is_on)
         self.controls_template |= controls_template
 

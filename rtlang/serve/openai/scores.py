@@ -1,8 +1,9 @@
 """`/score` and `/v1/score`: how likely texts are after a prompt under the model, in the shape of vLLM's route.
 
 vLLM scores pairs of texts with a cross-encoder. Here the model generates text, so the score of `text_2` is its log-probability after
-`text_1`, as `select` in programs has it: the sum over the tokens of the text (`full_likelihood`), or by another method of `select`. Pairs
-are those of vLLM: one `text_1` with each `text_2`, or as many of both. The graph has a prompt and a select for each `text_1`.
+`text_1`, as `select` in programs computes it: the sum over the tokens of the text (`full_likelihood`), or by another method of `select`. As
+in vLLM, one `text_1` is paired with each `text_2`, or both are lists of the same length. The graph has a prompt and a select for each
+`text_1`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ MAX_TEXTS = 1024
 FIELDS = FieldTable(
     accepted=frozenset(("model", "text_1", "text_2", "queries", "documents", "method", "priority", *SALTS)),
     fixed={"add_special_tokens": (True,), "use_activation": (False,), "softmax": (False,)},
-    refused={"truncate_prompt_tokens": "not supported: the score would be that of another text"},
+    refused={"truncate_prompt_tokens": "not supported: it would score another text"},
 )
 """The fields of the route. `queries` and `documents` are other names of `text_1` and `text_2`."""
 _METHODS = tuple(SelectMethod)

@@ -222,7 +222,7 @@ class ClientTools:
 
 
 def _read(plain: Any, where: str, namespace: str | None = None) -> list[ClientTool]:
-    """The tools of one entry: one, those of a namespace, or none for a tool that is never called."""
+    """The tools of one entry: a single tool, all tools of a namespace, or none for a tool that is never called."""
     kind = plain.get("type") if isinstance(plain, Mapping) else None
     if kind == "namespace" and namespace is None:
         return _namespace(plain, where)

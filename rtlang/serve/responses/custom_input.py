@@ -27,7 +27,7 @@ class CustomInput:
         self._at: int | None = None  # up to where the string is decoded
 
     def push(self, piece: str) -> str:
-        """Add a piece of the arguments; returns what it adds to the input."""
+        """Add a piece of the arguments; returns the piece of the input in it."""
         self._arguments += piece
         if self._at is None:
             begin = _BEGIN.match(self._arguments)
@@ -40,7 +40,7 @@ class CustomInput:
         return self._add(json.loads(f'"{whole[0]}"', strict=False))
 
     def finish(self) -> str:
-        """End the arguments; returns what is left of the input. Arguments of another form are the input as they are."""
+        """End the arguments; returns the rest of the input. Arguments of another form are taken as the input."""
         try:
             whole = json.loads(self._arguments, strict=False)
         except (ValueError, RecursionError):

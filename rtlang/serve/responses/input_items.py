@@ -76,7 +76,7 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 """The fields of each kind of item that are read."""
 _UNCALLED = ("function_call_output", "custom_tool_call_output")
-"""Outputs that may come without a call: clients tell so what the model has not asked for, as Codex does with the goal of a thread."""
+"""Outputs that may come without a call: clients send unrequested facts in them, as Codex does with the goal of a thread."""
 
 
 def item_id(kind: str, new_id: Callable[[str], str]) -> str:

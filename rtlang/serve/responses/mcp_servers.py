@@ -1,4 +1,4 @@
-"""The MCP servers that the operator lists: a session with each, opened at its first use and again after it broke.
+"""Sessions with the MCP servers that the operator lists, opened at the first use and again after a failure.
 
 Sessions are shared by all principals, so a server whose answers depend on who asks should not be listed.
 """
@@ -63,7 +63,7 @@ class McpServers:
         return (await self._session(label)).tools
 
     async def call(self, label: str, name: str, arguments: Mapping[str, Any]) -> CallOutcome:
-        """Call a tool. It fails with an outcome, and not with an exception, because the model is told."""
+        """Call a tool. A failure is an outcome and no exception, because the model reads it."""
         try:
             session = await self._session(label)
             result = await asyncio.wait_for(session.client.call_tool(name, dict(arguments)), self._timeout_s)

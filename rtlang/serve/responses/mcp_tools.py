@@ -31,7 +31,7 @@ class McpRequest:
     read_only: bool | None
 
     def allowed(self, tools: Sequence[Any]) -> list[Any]:
-        """Those of the server's tools.
+        """The tools of the server that the request allows.
 
         Raises:
             ParameterError: a name is unknown.
@@ -149,7 +149,7 @@ def listed_item(item_id: str, label: str, tools: Sequence[Any], error: str | Non
 
 
 def call_item(item_id: str, call: Mapping[str, Any], status: str) -> dict[str, Any]:
-    """The item of a call, from that of the function call."""
+    """The item of an MCP call, made from the item of the function call."""
     return {
         "id": item_id,
         "type": "mcp_call",

@@ -188,7 +188,7 @@ class ResponsesWriter:
         yield self._chunk(f"response.{status}", response=whole)
 
     def _end_output(self, *, is_cut: bool) -> Generator[Chunk, None, str]:
-        """Close what is open; returns the status of the response."""
+        """Close the open item; returns the status of the response."""
         if not self._items:
             yield from self._open("message")
         status = "incomplete" if is_cut else "completed"

@@ -104,13 +104,13 @@ COMPACT_FIELDS = FieldTable(
     accepted=frozenset(("model", "input", "instructions", "previous_response_id")),
     hints=FIELDS.hints | {"tools", "parallel_tool_calls", "reasoning", "text"},
 )
-"""The fields of `/v1/responses/compact`. The last hints are those of the responses that follow, which some clients send."""
+"""The fields of `/v1/responses/compact`. The last hints belong to later responses; some clients send them here."""
 VERBOSITIES = ("low", "medium", "high")
 
 
 @dataclass(frozen=True, slots=True)
 class ReadBody:
-    """A body as the body of a chat, and what the response needs to know of it.
+    """A body as the body of a chat, and the facts that the response needs.
 
     Attributes:
         chat: the body of the chat request.

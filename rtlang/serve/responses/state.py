@@ -1,4 +1,4 @@
-"""The state behind `/v1/responses` of one server, shared by its HTTP routes and its WebSocket mode."""
+"""The state of `/v1/responses` of one server, shared by its HTTP routes and its WebSocket mode."""
 
 from __future__ import annotations
 

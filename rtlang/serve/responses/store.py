@@ -34,7 +34,7 @@ class StoredResponse:
     """A response, and the items of its conversation up to and with its output, without instructions.
 
     Attributes:
-        items: the items before it, those of its input, and its output.
+        items: the items before it, its input and its output.
         num_input: the number of items before the output.
         num_bytes: size of all as JSON text, approximately.
     """

@@ -1,4 +1,4 @@
-"""The messages of WebSocket mode: what a client may send, and the frames of errors.
+"""The messages of WebSocket mode: requests of the client, and the frames of errors.
 
 Source: the guide of OpenAI's WebSocket mode, and the types of client and server events in the `openai` package.
 """
@@ -21,7 +21,7 @@ FIELDS = FieldTable(
     fixed={"background": (False,)},
     hints=frozenset(("stream",)),
 )
-"""The fields of `response.create` besides those of `POST /v1/responses`: its events are always streamed here."""
+"""The fields that `response.create` adds to `POST /v1/responses`; events are always streamed here."""
 _STREAM_ID = re.compile(r"[A-Za-z0-9_.-]{1,256}", re.ASCII)
 _NAMES = (*FIELDS.accepted, *FIELDS.fixed, *FIELDS.hints)
 
@@ -33,7 +33,7 @@ class Create:
     Attributes:
         lane: the `stream_id`; None for the default lane.
         body: of `POST /v1/responses`.
-        generates: whether output is asked for; else the prompt is computed only.
+        generates: whether to generate output; False computes the prompt only.
         num_bytes: length of the message.
     """
 
@@ -54,7 +54,7 @@ def read_create(message: Mapping[str, Any], num_bytes: int) -> Create:
 
     Raises:
         HttpError: the `stream_id` is invalid.
-        ParameterError: a field of this transport is; names it.
+        ParameterError: another field of this transport is invalid; names it.
     """
     asked = {name: message[name] for name in _NAMES if name in message}
     given = FIELDS.given(asked)

@@ -2,7 +2,7 @@
 
 A lane has one response at a time, in the order in which they were asked for; a client that names no lanes has one. Up to MAX_RUNNING lanes
 run side by side. Each lane keeps its last response for the next one to continue, also with `store: false`, until a response of the lane
-fails. A client may queue MAX_QUEUED requests, and one message of the greatest length of them.
+fails. At most MAX_QUEUED requests wait, of together at most one message of the greatest length.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Lanes:
             lane.task = asyncio.create_task(self._work(lane))
 
     def end(self) -> None:
-        """Cancel all responses, and forget those that the connection keeps. Idempotent."""
+        """Cancel all responses and forget the kept ones. Idempotent."""
         if self._has_ended:
             return
         self._has_ended = True

@@ -1,7 +1,7 @@
 """Runs one response of a connection of WebSocket mode: its events become frames, at the pace of the client.
 
 The frames are the events of the stream over HTTP. A request that fails before its first event is answered with an `error` frame, one that
-fails later with `response.failed`; what it was to continue is forgotten then.
+fails later with `response.failed`; the kept response that it was to continue is forgotten then.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ class ResponseRun:
         self._kept: set[str] = set()  # ids in the store of connections
 
     def keep(self, done: StoredResponse) -> bool:
-        """Keep a response for the connection unless the server stores it; whether it does."""
+        """Keep a response for the connection unless the server stores it; returns whether the connection keeps it."""
         is_kept = not done.response["store"] and self._service.responses.connections.put(self._principal.name, done)
         if is_kept:
             self._kept.add(done.response["id"])
         return is_kept
 
     def forget(self, response_id: str) -> None:
-        """Keep a response no longer."""
+        """Forget a kept response."""
         self._kept.discard(response_id)
         self._service.responses.connections.remove(self._principal.name, response_id)
 
