@@ -1,7 +1,7 @@
 """Tools of MCP servers, for `rt.gen(tools=...)`: `rt.mcp(command or URL)`.
 
 The `mcp` package speaks the protocol on an event loop in a thread of its own, so any thread may call tools. A tool's schema binds its
-arguments as the schema of a function does, and its annotations say what a durable run does with a call whose outcome is unknown.
+arguments as the schema of a function does. By its annotations, a durable run repeats a call with an unknown outcome or fails.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class McpTools:
         """The tool of this name.
 
         Raises:
-            ParameterError: there is none; lists those that exist.
+            ParameterError: the server has no such tool; lists its tools.
         """
         found = self._connected().tools
         if name not in found:
@@ -87,7 +87,7 @@ class McpTools:
         self.close()
 
     def _call(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """Call a tool on the connection of now, which may be another than that of the tool."""
+        """Call a tool on the current connection, which may be newer than the tool."""
         return self._connected().call(name, arguments)
 
     def _connected(self) -> _Connection:

@@ -1,7 +1,7 @@
 """Arguments of a call that are one text held to a Lark grammar that is not regular.
 
 A pattern of a schema is a regular language. Where a tool has one parameter with such a grammar, as a custom tool of the OpenAI API has, the
-rules of the grammar are written into those of the call. In a JSON string, each terminal is spelled with the escapes of JSON.
+rules of the grammar are added to the rules of the call. In a JSON string, each terminal is spelled with the escapes of JSON.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def grammar_argument(tool: Tool) -> tuple[str, str] | None:
 
 @lru_cache(maxsize=512)
 def grammar_fault(source: str) -> str | None:
-    """Why a Lark grammar cannot be that of an argument; None if it can."""
+    """Why a Lark grammar cannot constrain an argument; None if it can."""
     try:
         budget = Budget()
         prune(argument_grammar(source, budget, is_quoted=True, excludes=()), budget)

@@ -330,7 +330,7 @@ class Language:
         return ByteAutomaton(self._code_point_automaton(budget), is_json_string=True, budget=budget)
 
     def in_json_string(self) -> Language:
-        """The same strings, whose `automaton` is that of `json_string_body`: for a grammar whose whole text stands in a JSON string."""
+        """The same strings, with the automaton of `json_string_body`: for a grammar whose whole text stands in a JSON string."""
         return _InJsonString(self._tree)
 
     @staticmethod

@@ -146,7 +146,7 @@ def _posted(address: ServerAddress, api_key: str | None, line: BatchLine) -> Lin
     except (OSError, http.client.HTTPException) as error:
         raise CommandError(f"{address.url}: not reachable: {error}; the same command goes on") from None
     try:
-        body = json_bytes(json.loads(data))  # on one line, whatever the server writes
+        body = json_bytes(json.loads(data))  # on one line, even if the server indents it
     except (ValueError, RecursionError):
         body = json_bytes({"error": {"message": data[:1000].decode(errors="replace")}})
         status = status if status >= 400 else 502

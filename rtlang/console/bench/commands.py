@@ -164,7 +164,7 @@ def bench_agents(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures to this file as JSON.")] = None,
     markdown: Annotated[bool, typer.Option(help="Print the tables as markdown.")] = False,
 ) -> None:
-    """Replay traces of agents against a server: what stays cached between turns, and the time to the first token.
+    """Replay traces of agents against a server and measure the cached share between turns and the time to the first token.
 
     Each trace runs with a KV pool for all conversations, and for a third and a tenth of them, with inferred sessions and without.
     """

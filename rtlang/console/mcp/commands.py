@@ -80,6 +80,6 @@ def _address(given: str) -> tuple[str, int]:
     host = host or "127.0.0.1"
     if host not in _LOOPBACK:
         raise CommandError(
-            f"--http {given}: expected one of {', '.join(_LOOPBACK)}; put a proxy with access control before it"
+            f"--http {given}: expected one of {', '.join(_LOOPBACK)}; put a proxy with access control in front of it"
         )
     return host, int(port)

@@ -13,7 +13,7 @@ from rtlang.model.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True, slots=True)
 class PromptReading:
-    """What a prompt says. `begun`: the text of the reply that the prompt has begun; empty for none."""
+    """A prompt as a conversation. `begun`: the text of the reply that the prompt begins; empty for none."""
 
     conversation: Conversation
     begun: str

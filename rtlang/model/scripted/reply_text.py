@@ -77,7 +77,7 @@ def template_of(name: str) -> str:
     """The chat template of a scripted model that writes in the format.
 
     Raises:
-        ConfigError: the marks of the format cannot be told from such a template.
+        ConfigError: the format has no marks of its own in such a template.
     """
     found = format_named(name)
     source = "".join(_template(found))

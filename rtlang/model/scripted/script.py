@@ -45,7 +45,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a rule asks of a conversation. Patterns are searched for; None matches everything.
+    """The condition of a rule on a conversation. Patterns are searched for; None matches everything.
 
     Attributes:
         user: in a message of the user; the last one that matches counts.
@@ -93,7 +93,7 @@ class Reply:
         thought, content: text; empty for none.
         calls: of tools, in order.
         failure: with which the request fails after this text.
-        delay_s: seconds before the first token; None for that of the script.
+        delay_s: seconds before the first token; None for the delay of the script.
         place: where the reply stands, for errors.
     """
 
@@ -187,7 +187,7 @@ def _num_replies(messages: Sequence[Message]) -> int:
 
 
 def _filled(reply: Reply, rule: Rule, conversation: Conversation) -> Reply:
-    """The reply with what was captured."""
+    """The reply with the captured texts filled in."""
 
     def text_of(found: re.Match[str]) -> str:
         pattern = rule.captures.get(found[1])

@@ -57,7 +57,7 @@ class _Writing:
         plan: the bytes of the reply.
         end_of_thought, after_thought: the bytes of the plan before the mark that ends the thought, and before what follows it.
         tokens: the tokens of the plan by the number of bytes before each.
-        written, num_bytes: what was written last, so that the next token is found without counting again.
+        written, num_bytes: the last written tokens and their bytes, so that the next token is found without counting again.
     """
 
     reply: Reply
@@ -123,7 +123,7 @@ class ScriptedRunner:
 
     @property
     def max_model_len(self) -> int:
-        """The setting, else that of the script."""
+        """The setting of the request, else of the script."""
         return self.config.max_model_len or self.script.max_model_len
 
     @property
@@ -328,7 +328,7 @@ class ScriptedRunner:
         return place
 
     def _candidates(self, writing: _Writing, place: int) -> Iterator[int]:
-        """The tokens that continue the plan: that of the tokenizer first, then all others, long ones first."""
+        """The tokens that continue the plan: first the tokenizer's choice, then all others, longest first."""
         if place >= len(writing.plan):
             if writing.reply.failure is None:
                 yield self._eos
@@ -340,7 +340,7 @@ class ScriptedRunner:
                 yield found
 
     def _cut_thought(self, writing: _Writing, place: int, fits: Callable[[_Writing], bool]) -> bool:
-        """End a thought early, as the request makes a model do. Returns whether what follows then `fits`."""
+        """End a thought early, as the request makes a model do. Returns whether the text after it `fits`."""
         if place > writing.end_of_thought:
             return False
         for target in (writing.end_of_thought, writing.after_thought):
@@ -361,7 +361,7 @@ class ScriptedRunner:
         return mask is None or bool(mask[token_id // 32] >> (token_id % 32) & 1)
 
     def _scores(self, row: Row, known: NDArray[np.int32]) -> tuple[TokenLogprob, ...]:
-        """Scores of given tokens: those of the script's reply are certain, others unlikely."""
+        """Scores of given tokens: tokens of the script's reply are certain, others unlikely."""
         begin = row.num_computed_tokens + row.score_offset
         found = []
         try:

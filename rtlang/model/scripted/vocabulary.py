@@ -11,14 +11,14 @@ from rtlang.model.scripted.script import Script
 from rtlang.model.text.tokenizer import Tokenizer
 
 _NAMES = {"<|end|>": END, "<|user|>": BEGIN, "<|system|>": "<|unused_0|>", "<|assistant|>": "<|unused_1|>"}
-"""Control tokens of rtlang:tiny and what they are called here."""
+"""Control tokens of rtlang:tiny by their names here."""
 
 
 def scripted_tokenizer(script: Script) -> Tokenizer:
     """The tokenizer of the model of a script, with the chat template of its format.
 
     Raises:
-        ConfigError: the marks of the format cannot be told from such a template.
+        ConfigError: the format has no marks of its own in such a template.
     """
     content = json.loads((resources.files("rtlang.tiny") / "tokenizer.json").read_text(encoding="utf-8"))
     content["added_tokens"] = [_renamed(entry) for entry in content["added_tokens"]]

@@ -173,7 +173,7 @@ def _system_for_developer(messages: Messages) -> Messages:
 
 
 def _user_for_later_system(messages: Messages) -> Messages:
-    """With later messages of the system as the user's, marked as what they are: many templates take `system` at the start only."""
+    """With later system messages as user messages that say so: many templates take `system` at the start only."""
 
     def changed(message: dict[str, Any]) -> dict[str, Any]:
         text = f"<system-reminder>\n{_plain_text(message.get('content'))}\n</system-reminder>"

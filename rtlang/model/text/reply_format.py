@@ -1,4 +1,4 @@
-"""The format of a model's replies: detected by the marks in its chat template, and measured on what the template writes.
+"""The format of a model's replies: detected by the marks in its chat template, else measured on the output of the template.
 
 A template that shows the marks of a known format may still write another one: a variant with other line breaks, or an unknown format with
 familiar marks. The format of the catalogue is taken as long as it reads the calls that the template writes.

@@ -6,7 +6,7 @@ digests with their tokens. A conversation whose text begins with a known one tak
 continues a sequence.
 
 Texts are compared with the special tokens in them: a name that the template wrote is its token, a name that a message spells is text, and
-the two differ. Where a template drops a thought or writes a call in another way the text differs too, and what is known ends before it.
+the two differ. Where a template drops a thought or writes a call in another way the text differs too, and the known text ends before it.
 Nothing is guessed: a known text ends where an answer begins, where it ends, before blanks at its end, or beside a special token in it.
 
 Digests are keyed, so no client can make two texts with one digest. Each principal has its own texts, and each of its salts again.
@@ -317,7 +317,7 @@ class _Walk:
         self._at = self._num_names = 0
 
     def longest(self, known: dict[bytes, _Known], cuts: Sequence[int]) -> _Known | None:
-        """The longest known text with which the text begins, of those that end at a cut or continue another one. Hashes the whole text."""
+        """The longest known text at the beginning of this one that ends at a cut or continues another text. Hashes the whole text."""
         length = len(self._text)
         waiting = [cut for cut in cuts if 0 < cut < length]
         heapq.heapify(waiting)

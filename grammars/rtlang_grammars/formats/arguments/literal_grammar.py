@@ -1,6 +1,6 @@
 """Values of a JSON schema written as literals: as Python's `repr` writes them, or with marks around strings and keys without quotes.
 
-Schemas whose parts can be told apart by their type are followed to the ground. Other values (references that recurse, `not`, `if`) are
+Schemas whose parts differ in their types are followed to the ground. Other values (references that recurse, `not`, `if`) are
 written as JSON between Python's literals, which readers of those formats take as well. Between marked strings JSON cannot be read: there
 the constraint allows any value of the type, and `unenforced_keyword` names the keyword.
 """

@@ -53,7 +53,7 @@ def _value(schema: Any, document: Any, around: TaggedArguments, style: JsonStyle
 
 
 def _is_plain(schema: Mapping[str, Any], allowed: frozenset[str]) -> bool:
-    """Whether a schema has no other keywords than those that are followed here."""
+    """Whether a schema has only keywords that are followed here."""
     counts = [schema[key] for key in ("minItems", "maxItems") if schema.get(key) is not None]
     return schema.keys() <= _SIMPLE | allowed and all(type(each) is int and each >= 0 for each in counts)
 

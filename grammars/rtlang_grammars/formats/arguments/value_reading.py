@@ -17,7 +17,7 @@ class Incomplete(Exception):
 
 
 class Malformed(ValueError):
-    """The text is not what the format allows there."""
+    """The format does not allow the text at this place."""
 
 
 def _refuse_constant(name: str) -> Any:

@@ -1,1 +1,1 @@
-"""Formats of templates that the catalogue does not know, from what the templates write for chosen calls."""
+"""Measures the formats of templates that the catalogue does not know, from the texts that they write for chosen calls."""

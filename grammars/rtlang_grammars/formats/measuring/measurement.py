@@ -1,8 +1,8 @@
 """Measures the format of tool calls that a chat template writes: a call, two calls, a call after content, a thought.
 
-The template is asked to write messages with chosen names and values, which are found again in its text. What stands around them are the
-marks of a format. The format must read back what the template wrote, for values with quotes, line breaks and other scripts, too, and
-write it itself as the template does, up to blanks; otherwise the template counts as ambiguous, with what was seen.
+The template renders messages with chosen names and values, which are found again in its text; the texts around them are the marks of a
+format. The format must read the calls back, also with quotes, line breaks and other scripts in their values, and write them as the
+template does, up to blanks. Otherwise the template is ambiguous, and the error quotes the text.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _TURN_END = re.compile(r"eos|eot|eom|im_end|end_of|end▁of", re.IGNORECASE)
 
 
 class UnclearFormatError(ValueError):
-    """A template whose format cannot be told; says what was seen."""
+    """The format of a template cannot be measured; quotes the text that the template wrote."""
 
 
 def measure_format(render: Render) -> ToolFormat:
@@ -195,7 +195,7 @@ class _Measurement:
         return len(body) - len(body.lstrip() if body.lstrip()[:1] in ("<", "[", "{") else body.lstrip("\n"))
 
     def _without_turn_end(self, around: Calls) -> Calls:
-        """Without marks that end the turn: those of other messages, and any where nothing opens the calls."""
+        """Without marks that end the turn: marks that other messages have, too, and all marks if nothing opens the calls."""
         closing = around.closing
         while closing and isinstance(closing[-1], str) and not isinstance(closing[-1], Json):
             text = closing[-1].rstrip()
@@ -363,7 +363,7 @@ class _Measurement:
         return replace(found, reasoning=Span(begin, after), joint=joint) if begin and after else found
 
     def _verify(self, found: ToolFormat, header: int, ending: str) -> None:
-        """Read back what the template writes.
+        """Read back the output of the template.
 
         Raises:
             UnclearFormatError: something else is read, or the format writes something else than the template.
