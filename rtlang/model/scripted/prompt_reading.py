@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rtlang.model.scripted.reply_text import BEGIN, END, TOOLS_ROLE
-from rtlang.model.scripted.script import Conversation, Message
+from rtlang.model.scripted.script import PromptConversation, PromptMessage
 from rtlang.model.text.tokenizer import Tokenizer
 
 
@@ -15,7 +15,7 @@ from rtlang.model.text.tokenizer import Tokenizer
 class PromptReading:
     """A prompt as a conversation. `begun`: the text of the reply that the prompt begins; empty for none."""
 
-    conversation: Conversation
+    conversation: PromptConversation
     begun: str
 
 
@@ -29,13 +29,13 @@ class PromptReader:
 
     def read(self, token_ids: Sequence[int]) -> PromptReading:
         """The conversation in a prompt. A prompt without messages, as of a plain completion, is one message of the user."""
-        messages: list[Message] = []
+        messages: list[PromptMessage] = []
         tools: tuple[str, ...] = ()
         ids = list(token_ids)
         begins = [index for index, token_id in enumerate(ids) if token_id == self._begin]
         if not begins:
             text = self._tokenizer.decode(ids)
-            return PromptReading(Conversation((Message("user", text),) if text else ()), "")
+            return PromptReading(PromptConversation((PromptMessage("user", text),) if text else ()), "")
         begun = ""
         for start, stop in zip(begins, [*begins[1:], len(ids)], strict=True):
             part = ids[start + 1 : stop]
@@ -46,8 +46,8 @@ class PromptReader:
             elif role == TOOLS_ROLE and not messages:
                 tools = _names(text)
             else:
-                messages.append(Message(role, text))
-        return PromptReading(Conversation(tuple(messages), tools), begun)
+                messages.append(PromptMessage(role, text))
+        return PromptReading(PromptConversation(tuple(messages), tools), begun)
 
 
 def _names(text: str) -> tuple[str, ...]:

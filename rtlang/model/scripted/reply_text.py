@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rtlang.contract.errors import ConfigError
-from rtlang.model.scripted.script import Reply
+from rtlang.model.scripted.script import ScriptedReply
 from rtlang_grammars.formats.catalogue import format_named
 from rtlang_grammars.formats.description import (
     ArgumentStyle,
@@ -50,7 +50,7 @@ class ReplyText:
     end_of_thought: int
 
 
-def reply_text(found: ToolFormat, reply: Reply) -> ReplyText:
+def reply_text(found: ToolFormat, reply: ScriptedReply) -> ReplyText:
     """The text of a reply in a format.
 
     Returns:

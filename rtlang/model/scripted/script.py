@@ -24,7 +24,7 @@ DEFAULT_FORMAT, DEFAULT_MODEL_LEN = "hermes", 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class PromptMessage:
     """A message of a conversation, as the prompt has it."""
 
     role: str
@@ -32,10 +32,10 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class PromptConversation:
     """A conversation up to the reply that is asked for. `tools`: the names of the offered tools."""
 
-    messages: tuple[Message, ...]
+    messages: tuple[PromptMessage, ...]
     tools: tuple[str, ...] = ()
 
     def texts(self, roles: Sequence[str]) -> list[str]:
@@ -57,7 +57,7 @@ class Condition:
     system: re.Pattern[str] | None = None
     tools: tuple[str, ...] | None = None
 
-    def holds_around(self, conversation: Conversation) -> bool:
+    def holds_around(self, conversation: PromptConversation) -> bool:
         """Whether the conversation matches, apart from the messages of the user."""
         if self.system is not None and not self.system.search("\n".join(conversation.texts(SYSTEM_ROLES))):
             return False
@@ -86,7 +86,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ScriptedReply:
     """One reply of the model.
 
     Attributes:
@@ -106,7 +106,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ScriptRule:
     """Replies to the conversations that match.
 
     Attributes:
@@ -115,7 +115,7 @@ class Rule:
     """
 
     when: Condition
-    replies: tuple[Reply, ...]
+    replies: tuple[ScriptedReply, ...]
     captures: Mapping[str, re.Pattern[str]]
     repeats: bool
     place: str
@@ -133,13 +133,13 @@ class Script:
     """
 
     name: str
-    rules: tuple[Rule, ...]
+    rules: tuple[ScriptRule, ...]
     format: str = DEFAULT_FORMAT
     max_model_len: int = DEFAULT_MODEL_LEN
     first_token_s: float = 0.0
     tokens_per_s: float | None = None
 
-    def reply_to(self, conversation: Conversation) -> Reply:
+    def reply_to(self, conversation: PromptConversation) -> ScriptedReply:
         """The reply to a conversation, with the captured texts in place.
 
         Raises:
@@ -168,7 +168,7 @@ class Script:
         )
         return replace(reply, calls=calls)
 
-    def _matching(self, conversation: Conversation) -> tuple[Rule, int] | None:
+    def _matching(self, conversation: PromptConversation) -> tuple[ScriptRule, int] | None:
         """The rule, and the message after which its replies are counted: rules that match a later message of the user go first."""
         rules = [rule for rule in self.rules if rule.when.holds_around(conversation)]
         for index in range(len(conversation.messages) - 1, -1, -1):
@@ -180,13 +180,13 @@ class Script:
         return next(((rule, 0) for rule in rules if rule.when.user is None), None)
 
 
-def _num_replies(messages: Sequence[Message]) -> int:
+def _num_replies(messages: Sequence[PromptMessage]) -> int:
     """Replies of the assistant; messages in a row are one reply."""
     roles = ["", *(each.role for each in messages)]
     return sum(role == "assistant" != before for before, role in itertools.pairwise(roles))
 
 
-def _filled(reply: Reply, rule: Rule, conversation: Conversation) -> Reply:
+def _filled(reply: ScriptedReply, rule: ScriptRule, conversation: PromptConversation) -> ScriptedReply:
     """The reply with the captured texts filled in."""
 
     def text_of(found: re.Match[str]) -> str:

@@ -18,9 +18,9 @@ from rtlang.model.scripted.script import (
     FAILURES,
     Condition,
     Failure,
-    Reply,
-    Rule,
     Script,
+    ScriptedReply,
+    ScriptRule,
 )
 from rtlang_grammars.formats.catalogue import FORMATS, MARKS, format_named
 from rtlang_grammars.formats.parsing import ToolCall
@@ -39,7 +39,7 @@ _ERROR = ("kind", "message")
 _MAX_SHOWN = 100
 _LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-Path_ = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 """Where a value stands in the file: names and indices."""
 
 
@@ -115,7 +115,7 @@ class _Reader:
         except GrammarError:
             raise self._error(("format",), name, allowed) from None
 
-    def _rule(self, data: Any, path: Path_, tool_format: str) -> Rule:
+    def _rule(self, data: Any, path: KeyPath, tool_format: str) -> ScriptRule:
         given = self._map(data, path, _RULE)
         replies = self._list(given.get("replies"), (*path, "replies"))
         if not replies:
@@ -127,7 +127,7 @@ class _Reader:
         repeats = given.get("repeats", False)
         if not isinstance(repeats, bool):
             raise self._error((*path, "repeats"), repeats, "expected true or false")
-        return Rule(
+        return ScriptRule(
             self._condition(given.get("when", {}), (*path, "when")),
             tuple(self._reply(reply, (*path, "replies", index), tool_format) for index, reply in enumerate(replies)),
             captures,
@@ -135,7 +135,7 @@ class _Reader:
             self._place(path),
         )
 
-    def _condition(self, data: Any, path: Path_) -> Condition:
+    def _condition(self, data: Any, path: KeyPath) -> Condition:
         given = self._map(data, path, _WHEN)
         user, system = (
             None if given.get(name) is None else self._pattern(given[name], (*path, name))
@@ -147,9 +147,9 @@ class _Reader:
             tools = tuple(self._text_at(each, (*path, "tools", index)) for index, each in enumerate(named))
         return Condition(user, system, tools)
 
-    def _reply(self, data: Any, path: Path_, tool_format: str) -> Reply:
+    def _reply(self, data: Any, path: KeyPath, tool_format: str) -> ScriptedReply:
         if isinstance(data, str):
-            return Reply(content=data, place=self._place(path))
+            return ScriptedReply(content=data, place=self._place(path))
         given = self._map(data, path, _REPLY)
         if not given.keys() - {"delay_s"}:
             raise self._error(path, data, f"expected text or one of {', '.join(_REPLY[:-1])}")
@@ -168,7 +168,7 @@ class _Reader:
                 (*path, "content"), given["content"], f"the format {tool_format} has no content before calls"
             )
         delay = given.get("delay_s")
-        return Reply(
+        return ScriptedReply(
             thought,
             self._text_at(given.get("content", ""), (*path, "content")),
             tuple(calls),
@@ -177,7 +177,7 @@ class _Reader:
             self._place(path),
         )
 
-    def _call(self, data: Any, path: Path_) -> ToolCall:
+    def _call(self, data: Any, path: KeyPath) -> ToolCall:
         given = self._map(data, path, _CALL)
         arguments = self._map(given.get("arguments", {}), (*path, "arguments"), None)
         try:
@@ -191,7 +191,7 @@ class _Reader:
             None if call_id is None else self._text_at(call_id, (*path, "id")),
         )
 
-    def _failure(self, data: Any, path: Path_) -> Failure | None:
+    def _failure(self, data: Any, path: KeyPath) -> Failure | None:
         if data is None:
             return None
         if isinstance(data, str):
@@ -204,7 +204,7 @@ class _Reader:
 
     # -- values
 
-    def _map(self, value: Any, path: Path_, names: Sequence[str] | None) -> Mapping[str, Any]:
+    def _map(self, value: Any, path: KeyPath, names: Sequence[str] | None) -> Mapping[str, Any]:
         if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
             raise self._error(path, value, "expected a map of names" if names is None else f"expected {_listed(names)}")
         for name in value:
@@ -212,49 +212,49 @@ class _Reader:
                 raise self._error((*path, name), value[name], f"unknown field; expected {_listed(names)}")
         return value
 
-    def _list(self, value: Any, path: Path_) -> list[Any]:
+    def _list(self, value: Any, path: KeyPath) -> list[Any]:
         if not isinstance(value, list):
             raise self._error(path, value, "expected a list")
         return value
 
-    def _text_at(self, value: Any, path: Path_) -> str:
+    def _text_at(self, value: Any, path: KeyPath) -> str:
         if not isinstance(value, str):
             raise self._error(path, value, "expected text; quote it")
         return value
 
-    def _pattern(self, value: Any, path: Path_) -> re.Pattern[str]:
+    def _pattern(self, value: Any, path: KeyPath) -> re.Pattern[str]:
         try:
             return re.compile(self._text_at(value, path))
         except re.error as error:
             raise self._error(path, value, f"expected a regular expression: {error}") from None
 
-    def _number(self, value: Any, path: Path_, least: float, most: float) -> float:
+    def _number(self, value: Any, path: KeyPath, least: float, most: float) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
             raise self._error(path, value, f"expected a number from {least:g} to {most:g}")
         return float(value)
 
-    def _integer(self, value: Any, path: Path_) -> int:
+    def _integer(self, value: Any, path: KeyPath) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not 16 <= value <= 1 << 24:
             raise self._error(path, value, f"expected an integer from 16 to {1 << 24}")
         return value
 
-    def _seconds(self, value: Any, path: Path_) -> float:
+    def _seconds(self, value: Any, path: KeyPath) -> float:
         return self._number(value, path, 0.0, MAX_DELAY_S)
 
     # -- places
 
-    def _error(self, path: Path_, value: Any, allowed: str) -> ConfigError:
+    def _error(self, path: KeyPath, value: Any, allowed: str) -> ConfigError:
         shown = repr(value)
         shown = shown if len(shown) <= _MAX_SHOWN else shown[:_MAX_SHOWN] + "..."
         return ConfigError("script", self._place(path), f"{shown}: {allowed}")
 
-    def _place(self, path: Path_) -> str:
+    def _place(self, path: KeyPath) -> str:
         """The file, the line and the path of a value."""
         named = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
         line = self._line(path)
         return f"{self._name}{f':{line}' if line else ''}{f': {named}' if named else ''}"
 
-    def _line(self, path: Path_) -> int | None:
+    def _line(self, path: KeyPath) -> int | None:
         """The line of a value, or of the nearest one around it; None if the file's nodes are not known."""
         if not self._is_composed:
             self._is_composed = True

@@ -27,7 +27,7 @@ from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.runner import PageMemory, StateContent
 from rtlang.model.scripted.prompt_reading import PromptReader
 from rtlang.model.scripted.reply_text import reply_text
-from rtlang.model.scripted.script import Reply, Script
+from rtlang.model.scripted.script import Script, ScriptedReply
 from rtlang.model.scripted.script_file import read_script, script_path
 from rtlang.model.scripted.vocabulary import scripted_tokenizer
 from rtlang.model.text.tokenizer import Tokenizer
@@ -60,7 +60,7 @@ class _Writing:
         written, num_bytes: the last written tokens and their bytes, so that the next token is found without counting again.
     """
 
-    reply: Reply
+    reply: ScriptedReply
     start: int
     plan: bytes
     end_of_thought: int
@@ -238,7 +238,9 @@ class ScriptedRunner:
         ]
         return self._written(reply, len(prompt), plan[skipped:], marks[0], marks[1])
 
-    def _written(self, reply: Reply, start: int, text: str, end_of_thought: int, after_thought: int) -> _Writing:
+    def _written(
+        self, reply: ScriptedReply, start: int, text: str, end_of_thought: int, after_thought: int
+    ) -> _Writing:
         tokens, place = {}, 0
         for token_id in self.tokenizer.encode(text, is_start=False):
             tokens[place] = token_id

@@ -10,7 +10,7 @@ import pytest
 
 from rtlang.contract.errors import ConfigError
 from rtlang.model.scripted.reply_text import BEGIN, END, reply_text, template_of
-from rtlang.model.scripted.script import Reply
+from rtlang.model.scripted.script import ScriptedReply
 from rtlang.model.text.chat_template import TemplateEnvironment
 from rtlang_grammars.formats.catalogue import FORMATS
 from rtlang_grammars.formats.parsing import ToolCall, parse_output
@@ -62,7 +62,7 @@ def test_replies_of_all_formats_are_read_back_and_written_again() -> None:
                 continue
             if (content and calls and not has_content_with_calls) or (len(calls) > 1 and found.between is None):
                 continue
-            text = reply_text(found, Reply(thought, content, calls)).text
+            text = reply_text(found, ScriptedReply(thought, content, calls)).text
             read = parse_output(name, text, TOOLS)
             said = read.reasoning.strip(), read.content.strip(), [(call.name, call.arguments) for call in read.calls]
             assert said == (thought, content, [(call.name, call.arguments) for call in calls]), (name, text)
@@ -78,8 +78,8 @@ def test_replies_of_all_formats_are_read_back_and_written_again() -> None:
 
 def test_the_lengths_of_the_thought_are_told() -> None:
     for name in ("hermes", "harmony"):
-        found = reply_text(FORMATS[name], Reply("because", "so"))
+        found = reply_text(FORMATS[name], ScriptedReply("because", "so"))
         whole = found.text[: found.end_of_thought].strip()
         assert whole.endswith("because")
         assert found.text[found.num_thought_chars :] in ("so", "<|channel|>final<|message|>so")
-        assert reply_text(FORMATS[name], Reply("", "so")).num_thought_chars == 0
+        assert reply_text(FORMATS[name], ScriptedReply("", "so")).num_thought_chars == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rtlang.contract.errors import ScriptError
-from rtlang.model.scripted.script import Conversation, Message, Script
+from rtlang.model.scripted.script import PromptConversation, PromptMessage, Script
 from rtlang.model.scripted.script_file import script_of
 
 SCRIPT = """
@@ -23,8 +23,8 @@ rules:
 """
 
 
-def conversation(*messages: tuple[str, str], tools: tuple[str, ...] = ()) -> Conversation:
-    return Conversation(tuple(Message(*each) for each in messages), tools)
+def conversation(*messages: tuple[str, str], tools: tuple[str, ...] = ()) -> PromptConversation:
+    return PromptConversation(tuple(PromptMessage(*each) for each in messages), tools)
 
 
 @pytest.fixture(scope="module")
