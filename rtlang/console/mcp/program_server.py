@@ -141,7 +141,7 @@ def program_server(programs: Sequence[Program], open_target: Callable[[], Target
     async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         tool = tools.get(params.name)
         if tool is None:
-            return _failed(f"there is no tool {params.name[:200]!r}; expected {' or '.join(tools)}")
+            return _failed(f"unknown tool {params.name[:200]!r}; expected {' or '.join(tools)}")
         return await tool.call(open_target, params.arguments or {})
 
     return Server("rtlang", version=VERSION, on_list_tools=list_tools, on_call_tool=call_tool)

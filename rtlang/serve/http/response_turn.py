@@ -251,7 +251,7 @@ def stored_response(
     """A stored response of a principal.
 
     Raises:
-        HttpError: it is unknown, was not stored, or was dropped; `status` is that of the error.
+        HttpError: the response is unknown, was not stored, or was dropped; has this `status`.
         ParameterError: the id is no text.
     """
     return _earlier(service, principal, response_id, None, status)
@@ -263,11 +263,11 @@ def stored_conversation(
     """A conversation of a principal.
 
     Raises:
-        HttpError: it is unknown, or was dropped; `status` is that of the error.
+        HttpError: the conversation is unknown or was dropped; has this `status`.
     """
     found = service.responses.conversations.get(principal.name, conversation_id)
     if found is None:
-        message = f"there is no conversation {conversation_id[:80]!r}: it is unknown, was deleted, or was dropped"
+        message = f"unknown conversation {conversation_id[:80]!r}: it may have been deleted or dropped"
         raise HttpError(status, message, code="conversation_not_found", param="conversation")
     return found
 
@@ -326,7 +326,7 @@ def _earlier(
     found = None if lookup is None else lookup(response_id)
     found = found or service.responses.store.get(principal.name, response_id)
     if found is None:
-        message = f"no response {response_id[:80]!r} is stored: it is unknown, was not stored, or was dropped"
+        message = f"unknown response {response_id[:80]!r}: it may have been dropped, or was created with store = false"
         raise HttpError(status, message, code="previous_response_not_found", param="previous_response_id")
     return found
 

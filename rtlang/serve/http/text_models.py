@@ -140,7 +140,7 @@ def needed_text_service(service: StreamService, field: str, principal: Principal
     """
     found = text_service_of(service.target, principal)
     if found is None:
-        raise ParameterError(field, True, "not supported: this server cannot tell the texts of tokens")
+        raise ParameterError(field, True, "not supported: this server cannot decode tokens to text")
     return found
 
 

@@ -128,7 +128,7 @@ def routes(service: StreamService) -> list[Route]:
                 for each in await ask(request, lambda cache: cache.pins(principal)):
                     if each.pin_id == pin_id:
                         return JSONResponse(each.to_plain())
-        raise HttpError(404, "there is no such pin, or its time is over", code="not_found", param="pin_id")
+        raise HttpError(404, "unknown or expired pin", code="not_found", param="pin_id")
 
     async def tree(request: Request) -> Response:
         principal = principal_of(request)
