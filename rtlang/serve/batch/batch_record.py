@@ -11,12 +11,11 @@ from typing import Any
 from rtlang.contract.errors import ParameterError
 from rtlang.serve.batch.batch_usage import BatchUsage
 from rtlang.serve.batch.file_store import new_batch_id, new_file_id
-from rtlang.serve.openai.fields import FieldTable, check_inner, read_text
+from rtlang.serve.openai.fields import FieldTable, check_inner, read_metadata, read_text
 
 MIN_EXPIRY_S, MAX_EXPIRY_S = 3600, 2_592_000
 """Seconds after which a file may expire, as in the OpenAI API."""
 MAX_WINDOW_S = 30 * 86_400
-_MAX_METADATA, _MAX_NAME, _MAX_VALUE = 16, 64, 512
 _UNITS = {"m": 60, "h": 3600, "d": 86_400}
 _WINDOW = re.compile(r"([1-9]\d{0,5})([mhd])")
 FIELDS = FieldTable(
@@ -146,7 +145,7 @@ def read_batch(body: Mapping[str, Any], owner: str, endpoints: tuple[str, ...], 
         int(now) + _window_s(window),
         new_file_id(),
         new_file_id(),
-        _metadata(given.get("metadata")),
+        None if given.get("metadata") is None else read_metadata(given["metadata"]),
         expires_after_s,
     )
 
@@ -174,15 +173,3 @@ def _window_s(window: str) -> int:
     if not 0 < seconds <= MAX_WINDOW_S:
         raise ParameterError("completion_window", window[:200], "expected a time such as 24h, from 1m to 30d")
     return seconds
-
-
-def _metadata(value: Any) -> dict[str, str] | None:
-    if value is None:
-        return None
-    if not isinstance(value, Mapping) or len(value) > _MAX_METADATA:
-        raise ParameterError("metadata", value, f"expected an object of at most {_MAX_METADATA} texts")
-    for name, text in value.items():
-        if len(name) > _MAX_NAME or not isinstance(text, str) or len(text) > _MAX_VALUE:
-            allowed = f"expected text of at most {_MAX_VALUE} characters, under a name of at most {_MAX_NAME}"
-            raise ParameterError(f"metadata.{name[:_MAX_NAME]}", text, allowed)
-    return dict(value)

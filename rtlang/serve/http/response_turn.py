@@ -15,8 +15,6 @@ from typing import Any, Protocol, TypeVar
 from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import ContextLengthError, ParameterError
 from rtlang.contract.events import Event, NodeFinished
-from rtlang.contract.graph.nodes import TokenIds
-from rtlang.contract.request_graph import Text
 from rtlang.contract.runs.principal import Principal
 from rtlang.contract.service.text_service import text_service_of
 from rtlang.serve.http.errors import HttpError, described_error
@@ -86,7 +84,7 @@ class TurnInput:
     @property
     def num_tokens(self) -> int | None:
         """The tokens of the prompt; None if the server cannot count them."""
-        return _num_tokens(self.read)
+        return self.read.num_prompt_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,7 +388,7 @@ def _fitting(service: StreamService, given: ReadBody, principal: Principal) -> C
 
     def fits(first: int) -> bool:
         try:
-            count = _num_tokens(attempt(first))
+            count = attempt(first).num_prompt_tokens
         except (ContextLengthError, ParameterError):
             return False
         return count is None or count <= limit
@@ -398,7 +396,7 @@ def _fitting(service: StreamService, given: ReadBody, principal: Principal) -> C
     limit = _prompt_limit(service, given.chat, principal) if given.truncates else _UNLIMITED
     try:
         read = attempt(0)
-        count = _num_tokens(read)
+        count = read.num_prompt_tokens
         if count is None or count <= limit:
             return read
     except ParameterError as error:
@@ -438,13 +436,6 @@ def _cuts(messages: Sequence[Mapping[str, Any]], num_pinned: int) -> list[int]:
     """The messages with which a conversation may begin: no results of calls without the calls."""
     places = range(num_pinned + 1, len(messages))
     return [at for at in places if messages[at]["role"] != "tool"]
-
-
-def _num_tokens(read: ChatRequest) -> int | None:
-    prompt = read.asked.graph.nodes[0]
-    if not isinstance(prompt, Text) or not all(isinstance(part, TokenIds) for part in prompt.parts):
-        return None
-    return sum(len(part.ids) for part in prompt.parts if isinstance(part, TokenIds))
 
 
 def _present(body: Mapping[str, Any]) -> dict[str, Any]:

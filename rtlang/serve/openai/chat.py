@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.events import Completion, Event, NodeFinished, TextDelta, TokenLogprob
 from rtlang.contract.params import MAX_LOGPROBS, MAX_N
-from rtlang.contract.request_graph import Generate, Part, RequestGraph, Text
+from rtlang.contract.request_graph import Generate, Part, RequestGraph, Text, TokenIds
 from rtlang.contract.runs.session_options import MAX_KEY_LENGTH, MAX_MARK_LENGTH, MAX_MARKS, SessionOptions
 from rtlang.contract.service.text_service import TextService
 from rtlang.serve.json_parts import json_text
@@ -94,6 +94,15 @@ class ChatRequest:
     n: int
     includes_usage: bool
     num_top: int | None
+
+    @property
+    def num_prompt_tokens(self) -> int | None:
+        """Length of the prompt; None where the target has no tokenizer."""
+        prompt = self.asked.graph.nodes[0]
+        if not isinstance(prompt, Text):
+            return None
+        lengths = [len(part.ids) if isinstance(part, TokenIds) else None for part in prompt.parts]
+        return None if None in lengths else sum(filter(None, lengths))
 
 
 def read_chat(

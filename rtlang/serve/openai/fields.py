@@ -164,6 +164,24 @@ def read_list(given: Mapping[str, Any], name: str, where: str = "") -> list[Any]
     return value
 
 
+_MAX_PAIRS, _MAX_NAME, _MAX_VALUE = 16, 64, 512
+
+
+def read_metadata(value: Any) -> dict[str, str]:
+    """The field `metadata` of an object that keeps it.
+
+    Raises:
+        ParameterError: it is no map of at most 16 short texts; names the entry.
+    """
+    if not isinstance(value, Mapping) or len(value) > _MAX_PAIRS:
+        raise ParameterError("metadata", value, f"expected an object of at most {_MAX_PAIRS} names and texts")
+    for name, text in value.items():
+        if len(name) > _MAX_NAME or not isinstance(text, str) or len(text) > _MAX_VALUE:
+            allowed = f"expected a name of at most {_MAX_NAME} and a text of at most {_MAX_VALUE} characters"
+            raise ParameterError(f"metadata.{name[:_MAX_NAME]}", text, allowed)
+    return dict(value)
+
+
 def read_ids(name: str, value: Any, vocab_size: int | None = None, *, may_be_empty: bool = False) -> tuple[int, ...]:
     """A list of token ids, below `vocab_size` if that is given.
 

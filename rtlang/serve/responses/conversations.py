@@ -22,7 +22,6 @@ ITEM_FIELDS = FieldTable(accepted=frozenset(("items",)), hints=frozenset(("inclu
 MAX_NEW_ITEMS = 20
 """Maximum number of items in one request."""
 MAX_PAGE = 100
-_MAX_PAIRS, _MAX_NAME, _MAX_VALUE = 16, 64, 512
 _BYTES = 500  # of a conversation without its items
 
 
@@ -76,21 +75,6 @@ class ConversationStore(EntryStore[Conversation]):
             if found is None:
                 return False
             return self.put(owner, replace(found, items=change(found), num_bytes=found.num_bytes + num_new_bytes))
-
-
-def read_metadata(value: Any) -> dict[str, str]:
-    """The metadata of a conversation.
-
-    Raises:
-        ParameterError: it is no map of short texts; names the entry.
-    """
-    if not isinstance(value, Mapping) or len(value) > _MAX_PAIRS:
-        raise ParameterError("metadata", value, f"expected an object of at most {_MAX_PAIRS} names and texts")
-    for name, text in value.items():
-        if len(name) > _MAX_NAME or not isinstance(text, str) or len(text) > _MAX_VALUE:
-            allowed = f"expected a name of at most {_MAX_NAME} and a text of at most {_MAX_VALUE} characters"
-            raise ParameterError(f"metadata.{name[:_MAX_NAME]}", text, allowed)
-    return dict(value)
 
 
 def item_page(items: Sequence[Item], query: Mapping[str, str]) -> dict[str, Any]:

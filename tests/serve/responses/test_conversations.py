@@ -6,7 +6,8 @@ import pytest
 from openai.types.conversations import Conversation as ClientConversation
 
 from rtlang.contract.errors import ParameterError
-from rtlang.serve.responses.conversations import ConversationStore, item_page, new_conversation, read_metadata
+from rtlang.serve.openai.fields import read_metadata
+from rtlang.serve.responses.conversations import ConversationStore, item_page, new_conversation
 
 ITEMS = [{"type": "message", "id": f"msg_{i}", "role": "user", "content": []} for i in range(5)]
 

@@ -14,8 +14,6 @@ from starlette.routing import Route
 
 from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.graph.nodes import TokenIds
-from rtlang.contract.request_graph import Text
 from rtlang.contract.runs.principal import Principal
 from rtlang.contract.runs.session_options import MAX_KEY_LENGTH
 from rtlang.serve.anthropic import request
@@ -94,7 +92,10 @@ def _read(
         options = replace(options, keep_s=asked.keep_s)
     num_cleared = 0
     if asked.unedited is not None:
-        num_cleared = max(0, _num_tokens(service, asked.chat | {"messages": asked.unedited}, principal) - _length(read))
+        num_cleared = max(
+            0,
+            _num_tokens(service, asked.chat | {"messages": asked.unedited}, principal) - (read.num_prompt_tokens or 0),
+        )
     read = replace(read, asked=replace(read.asked, session=options, reports_prompt=read.asked.is_stream))
     return asked, read, num_cleared
 
@@ -112,15 +113,8 @@ def _read_chat(service: StreamService, chat: dict[str, Any], principal: Principa
 
 
 def _num_tokens(service: StreamService, chat: dict[str, Any], principal: Principal) -> int:
-    """The length of the prompt of a body of the chat route, of any length."""
-    return _length(_read_chat(service, {**chat, "truncate_prompt_tokens": _ANY_LENGTH}, principal))
-
-
-def _length(read: ChatRequest) -> int:
-    """The tokens of the prompt of a chat request; 0 where they are not known here."""
-    prompt = read.asked.graph.nodes[0]
-    assert isinstance(prompt, Text)
-    return sum(len(part.ids) for part in prompt.parts if isinstance(part, TokenIds))
+    """The length of the prompt of a body of the chat route, however long; 0 where it is not known here."""
+    return _read_chat(service, {**chat, "truncate_prompt_tokens": _ANY_LENGTH}, principal).num_prompt_tokens or 0
 
 
 def _counted(service: StreamService, body: Mapping[str, Any], principal: Principal) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.middleware.access_middleware import principal_of
 from rtlang.serve.http.response_turn import new_id, stored_conversation
 from rtlang.serve.json_parts import json_bytes
+from rtlang.serve.openai.fields import read_metadata
 from rtlang.serve.responses import conversations
 from rtlang.serve.responses.client_tools import ClientTools
 from rtlang.serve.responses.conversations import (
@@ -33,7 +34,6 @@ from rtlang.serve.responses.conversations import (
     Conversation,
     item_page,
     new_conversation,
-    read_metadata,
 )
 from rtlang.serve.responses.input_items import ChatHistory, Item, read_items
 from rtlang.serve.service import StreamService
