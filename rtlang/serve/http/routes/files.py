@@ -29,7 +29,7 @@ from rtlang.serve.service import StreamService
 DISK_S = 0.01
 """Price of a job that waits for the disk."""
 LIST_S = 0.05
-"""Price of a page of a list: the reply of 10,000 files took so long when measured."""
+"""Price of a page of a list, an estimate for the largest one."""
 MAX_LIMIT = 10_000
 """Files of one page of a list."""
 _FORM = FieldTable(
