@@ -20,14 +20,14 @@ from rtlang.serve.http.routes import batches as routes_batches
 from rtlang.serve.http.routes import cache as routes_cache
 from rtlang.serve.http.routes import conversations as routes_conversations
 from rtlang.serve.http.routes import files as routes_files
-from rtlang.serve.http.routes import live_view as routes_page
+from rtlang.serve.http.routes import live_view as routes_live_view
 from rtlang.serve.http.routes import ollama as routes_ollama
 from rtlang.serve.http.routes import openai as routes_openai
 from rtlang.serve.http.routes import operations as routes_operations
 from rtlang.serve.http.routes import programs as routes_programs
 from rtlang.serve.http.routes import responses as routes_responses
 from rtlang.serve.http.routes import scores as routes_scores
-from rtlang.serve.http.routes import sglang as routes_native
+from rtlang.serve.http.routes import sglang as routes_sglang
 from rtlang.serve.http.routes import tokens as routes_tokens
 from rtlang.serve.openai.fields import FieldTable
 from rtlang.serve.service import StreamService
@@ -44,9 +44,9 @@ GROUPS: tuple[Callable[[StreamService], list[Route]], ...] = (
     routes_scores.routes,
     routes_tokens.routes,
     routes_cache.routes,
-    routes_native.routes,
+    routes_sglang.routes,
     routes_programs.routes,
-    routes_page.routes,
+    routes_live_view.routes,
 )
 """The route groups; each module makes its routes for a service."""
 TABLES: Mapping[str, FieldTable] = {
@@ -61,7 +61,7 @@ TABLES: Mapping[str, FieldTable] = {
         routes_ollama.TABLES,
         routes_tokens.TABLES,
         routes_cache.TABLES,
-        routes_native.TABLES,
+        routes_sglang.TABLES,
         routes_programs.TABLES,
     )
     for name, table in tables.items()

@@ -18,7 +18,7 @@ import pytest
 
 from rtlang.contract.errors import EngineDeadError
 from rtlang.contract.service.snapshot import Prefix, WatchedSession, read_snapshot
-from rtlang.serve.http.routes import live_view as routes_page
+from rtlang.serve.http.routes import live_view as routes_live_view
 from rtlang.serve.http.routes.live_view import live_page
 from rtlang.serve.network.key_table import entry_of
 from tests.support.programs.scripted_target import ScriptedTarget
@@ -227,7 +227,7 @@ def test_an_interval_out_of_range_is_refused_by_name(client: HttpClient, value: 
 def test_watchers_are_limited_and_a_place_is_free_again(
     client: HttpClient, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
-    monkeypatch.setattr(routes_page, limit, 1)
+    monkeypatch.setattr(routes_live_view, limit, 1)
     watcher = http.client.HTTPConnection(client.address, timeout=20)
     watcher.request("GET", "/v1/engine/snapshot/stream", headers=client.headers)
     assert watcher.getresponse().readline() == b"event: snapshot\n"
