@@ -87,7 +87,7 @@ class TextService(Protocol):
         """
 
     def remember(self, prompt: bytes, outputs: Sequence[Sequence[int]]) -> None:
-        """Note answers, so that later conversations of the principal that begin with their text have their tokens.
+        """Store the tokens of answers for later conversations of the principal that begin with their text.
 
         Args:
             prompt: the `prompt_key` of tokens that `chat_prompt` returned; others are ignored, and so are those of prompts long ago.

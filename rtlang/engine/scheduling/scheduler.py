@@ -53,7 +53,7 @@ ASK_SESSION = 400
 """Work of asking whether the session of a request has its turn."""
 
 IDLE_COSTS = 3.0
-"""A session that waits for room starts when nothing was computed for so many times of its prompt: it takes the room of another."""
+"""A session that waits for room starts once the engine was idle for this many times the cost of its prompt: it takes another's room."""
 
 MAX_BLOCKED = 8
 """Maximum number of requests in one step that find no pages; no other waiting request starts in this step then."""
@@ -62,7 +62,7 @@ MAX_PASSED = 256
 """Number of requests of others that may start before one that finds no pages; then none does until it has started."""
 
 MAX_STEPS_WITHOUT_BACKGROUND = 32
-"""Steps that live work may fill alone while background work waits; then that goes first in one, with at most QUANTUM tokens."""
+"""Steps that live work may fill alone while background work waits; the next step begins with at most QUANTUM background tokens."""
 
 QUANTUM = 64
 """Maximum number of tokens of one flow in a row, while others have work, in the choice of a step's tokens."""
@@ -325,7 +325,7 @@ class Scheduler:
         limit = min(limit, max_step_tokens or limit)
         if background and self._num_without_background >= MAX_STEPS_WITHOUT_BACKGROUND:
             limit -= self._serve_background(plan, background, max(1, min(limit // 2, QUANTUM)), now)
-            plan.num_blocked = 0  # what finds no pages stops its own kind only
+            plan.num_blocked = 0  # a request without pages stops its own kind only
         num_before = len(plan.scheduled)
         room = self._serve_turns(plan, live, limit, self._max_rows, now)
         if background and not num_before:

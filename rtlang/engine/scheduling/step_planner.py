@@ -23,10 +23,10 @@ MIN_CHUNK = 8
 """Prompt tokens that a step may compute beside decoding rows in any case, so that prompts always go on."""
 
 BACKGROUND_PART = 8
-"""Background work may have one in so many of the rows, and of the tokens, of a step with live work."""
+"""In a step with live work, background work gets at most one of this many rows and tokens."""
 
 BACKGROUND_TIME = 0.1
-"""Part of the expected time of its live work by which background work may make a step longer; one token is allowed in any case."""
+"""Maximum share by which background work lengthens a step beyond the expected time of its live work; one token is always allowed."""
 
 _RATE_TOKENS = 256  # size of the step from which the time of a prompt token is taken
 

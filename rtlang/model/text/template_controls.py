@@ -20,7 +20,7 @@ from rtlang.model.text.chat_template import TemplateEnvironment
 
 _EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
 _USUAL_EFFORTS = ("low", "medium", "high")
-"""The efforts of templates that write whatever they are given."""
+"""The efforts for templates that write the given value into the prompt."""
 _OFF = ("none", "no_think", "nothink", "off", "disabled", "disable", "chat", "false")
 _ON = ("enabled", "enable", "on", "thinking", "think", "true")
 _SWITCHES = frozenset(("enable_thinking", "thinking", "reasoning", "enable_reasoning", "use_thinking"))
@@ -148,7 +148,7 @@ def _first(texts: Sequence[str], known: frozenset[str]) -> str | None:
 
 
 def _effort(reading: TemplateReading, name: str, asked: str | None) -> str | None:
-    """The asked effort, or the nearest value that the template takes, the higher of two."""
+    """The requested effort, or the nearest one that the template takes; of two, the higher."""
     known = [effort for effort in _EFFORTS if effort in reading.known(name)]
     if asked not in _EFFORTS:
         return None

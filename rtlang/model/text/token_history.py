@@ -32,7 +32,7 @@ from rtlang.model.text.tracked_text import TrackedText
 MAX_BYTES = 128 << 20
 """Memory for all principals."""
 MAX_PRINCIPAL_BYTES = 64 << 20
-"""Memory for one of them: about 16 million tokens."""
+"""Memory for one principal: about 16 million tokens."""
 _TEXT_BYTES, _TOKEN_BYTES = 1500, 4  # of a known text without its tokens, measured; of a token
 _MAX_CONTINUED = 64
 _MAX_BORDERS = 16
@@ -148,7 +148,7 @@ class TokenHistory:
 
     @property
     def num_bytes(self) -> int:
-        """Memory that the known texts take, approximately."""
+        """Approximate memory of the known texts."""
         return self._num_bytes
 
     def owned(self, principal: str, namespace: str) -> OwnedHistory:
@@ -271,7 +271,7 @@ class TokenHistory:
                     del self._texts[name]
 
     def _use(self, principal: str, known: _Known, prompt: tuple[str, bytes]) -> None:
-        """Note that a text is a prompt, and was used."""
+        """Mark a text as a prompt and as used."""
         with self._lock:
             texts = self._texts.get(principal)
             if texts is None or known not in texts.order:

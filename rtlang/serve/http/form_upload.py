@@ -1,4 +1,4 @@
-"""Reads one file and a few short fields from a multipart form, in bounded memory and on threads; the file goes on as it arrives."""
+"""Reads one file and a few short fields from a multipart form, in bounded memory and on threads; the file is written as it arrives."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class FormUpload:
         *,
         is_end: bool = False,
     ) -> None:
-        """Parse the next bytes of the form, and write those of the file."""
+        """Parse the next bytes of the form, and write the bytes of the file."""
         try:
             parser.write(b"".join(chunks))
             if is_end:

@@ -44,7 +44,7 @@ Lookup = Callable[[str], StoredResponse | None]
 _RESPONSE_BYTES = 2000  # of a response without the texts of the request and the output
 _UNLIMITED = 1 << 40  # tokens of a prompt
 _HEADING_S_PER_CHAR = 3e-8
-"""Of a field of the request that the first events or the last one repeat: JSON text is made of it up to three times."""
+"""Price of request fields that the first and the last events repeat: they are written as JSON up to three times."""
 _RESERVED = 8
 """With `truncation: auto`, an eighth of the context is kept for the output if the request gives no `max_output_tokens`."""
 

@@ -91,7 +91,7 @@ def type_of(message: Any) -> str:
 
 
 def error_frame(status: int, body: Mapping[str, Any], lane: str | None) -> bytes:
-    """The frame of an error. `body`: of the error response over HTTP."""
+    """The frame of an error. `body`: the body of the error response over HTTP."""
     frame: dict[str, Any] = {"type": "error", "status": status, **body}
     retry_after = body["error"].get("retry_after")
     if retry_after is not None:

@@ -92,7 +92,7 @@ class ResponseRun:
         return done
 
     def refuse(self, error: Exception, lane: str | None) -> None:
-        """Answer a message that asks for no response."""
+        """Answer an invalid message with an `error` frame."""
         record = self._service.records.begin(RequestContext.of(None, DOOR))
         record.identify(self._principal.name)
         token = current_record.set(record)
@@ -168,7 +168,7 @@ class _Running:
         return self._done
 
     async def failure(self, status: int, body: Chunk) -> list[bytes]:
-        """The frames for an error. `body`: of the error response over HTTP."""
+        """The frames for an error. `body`: the body of the error response over HTTP."""
         turn = self._turn
         if turn is None or not turn.writer.has_begun:
             return [error_frame(status, body, self._asked.lane)]

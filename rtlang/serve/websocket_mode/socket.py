@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_TURN_MESSAGES = 32  # that are read in one turn of the loop
+_TURN_MESSAGES = 32  # messages that one turn of the loop reads
 
 
 class ModeSocket(asyncio.Protocol):
