@@ -54,11 +54,11 @@ class Load:
 
 FULL = Load(((22, 9), (22, 1), (0, 38), (14, 11), (22, 16), (0, 3), (9, 30)), 14, 26)
 SMALL = Load(((22, 7), (22, 1), (0, 19)), 6, 10, max_rows=2)
-"""For kernels in an interpreter: with a chunked prompt, a shared prefix and rows that are preempted."""
+"""For kernels in an interpreter, and for most families: with a chunked prompt, a shared prefix and rows that are preempted."""
 
 
-def check_served(family: Family, variant: str | None, decoder: str, path: Path) -> None:
-    """Make the configuration's checkpoint in the folder `path` and hold its tokens to the stock model's.
+def check_served(family: Family, variant: str | None, decoder: str, path: Path, load: Load = FULL) -> None:
+    """Make the configuration's checkpoint in the folder `path` and hold its tokens to the stock model's, under a load.
 
     Raises:
         ModelLoadError: it is refused.
@@ -66,7 +66,7 @@ def check_served(family: Family, variant: str | None, decoder: str, path: Path) 
     """
     model = random_model(make_config(family, variant))
     model.set_attn_implementation("eager")
-    runner = check_against_stock(model, save_checkpoint(model, path), decoder)
+    runner = check_against_stock(model, save_checkpoint(model, path), decoder, load)
     assert (runner.num_states > 0) == family.has_states
     if family.has_states:
         return
@@ -98,7 +98,7 @@ def graph_obstacle(runner: HostRunner) -> str | None:
         return sync_check.obstacle(lambda: runner.decoder.forward(attention), torch.device("cpu"))
 
 
-def check_against_stock(model: Any, path: Path, decoder: str) -> HostRunner:
+def check_against_stock(model: Any, path: Path, decoder: str, load: Load = FULL) -> HostRunner:
     """Serve the checkpoint in `path` and compare every token with `model`, the same weights in `transformers` alone.
 
     Args:
@@ -108,13 +108,13 @@ def check_against_stock(model: Any, path: Path, decoder: str) -> HostRunner:
         ModelLoadError: it is refused.
         AssertionError: a token is not the one that the stock model has there.
     """
-    config = load_config(path, decoder, FULL)
+    config = load_config(path, decoder, load)
     runner = HostRunner(config)
     runner.load()
     if runner.num_states:
         errors = state_errors(runner.decoder, model, runner.model_config.vocab_size)
         assert max(errors) < _STATE_TOLERANCE, errors
-    check_tokens(runner, config, model, FULL)
+    check_tokens(runner, config, model, load)
     return runner
 
 
