@@ -7,6 +7,7 @@ listed is refused, too.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -118,13 +119,17 @@ def _property(entry: FieldEntry, table: FieldTable) -> dict[str, Any]:
     return found
 
 
+def _encoded(routes: Sequence[Route], tables: Mapping[str, FieldTable]) -> bytes:
+    return json.dumps(description(routes, tables), ensure_ascii=False).encode()
+
+
 def description_route(routes: Sequence[Route], tables: Mapping[str, FieldTable]) -> Route:
     """The route of the description, which is made once."""
     made: list[bytes] = []
 
     async def describe(request: Request) -> Response:
-        if not made:
-            made.append(json.dumps(description(routes, tables), ensure_ascii=False).encode())
+        if not made:  # it takes milliseconds
+            made.append(await asyncio.to_thread(_encoded, routes, tables))
         return Response(made[0], media_type="application/json")
 
     return Route(PATH, describe)
