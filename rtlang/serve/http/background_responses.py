@@ -40,7 +40,6 @@ class BackgroundRun:
         is_dropped: the events are no longer kept.
         status: of the response.
         num_bytes: bytes of the events.
-        queued: the response before it ran.
     """
 
     def __init__(
@@ -52,43 +51,43 @@ class BackgroundRun:
         begun: list[bytes],
     ) -> None:
         """Begin to run. `queued` is the response before, `begun` the encoded events before the first output."""
-        self._service, self._turn, self._principal, self.queued = service, turn, principal, queued
+        self._service, self._principal, self.response_id = service, principal, str(queued["id"])
+        self._turn: ResponseTurn | None = turn  # until the end
         self.events: list[bytes] = []
         self.is_dropped = False
         self.status = "queued"
         self.num_bytes = 0
-        self._final: dict[str, Any] | None = None
         self._changed = asyncio.Event()
         self._keep(begun)
         self._task = asyncio.get_running_loop().create_task(self._run(), context=contextvars.Context())
 
     @property
-    def response_id(self) -> str:
-        """The id of the response."""
-        return str(self.queued["id"])
-
-    @property
     def is_running(self) -> bool:
         """Whether the response has not ended."""
-        return self._final is None
+        return self._turn is not None
 
     @property
+    def num_request_bytes(self) -> int:
+        """Size of the request as JSON text; 0 at the end, when only the store has it."""
+        return 0 if self._turn is None else self._turn.given.num_bytes
+
     def response(self) -> dict[str, Any]:
-        """The response as it is now."""
-        return self._final or self._turn.writer.snapshot(self.status)
+        """The response as it is now, while it runs."""
+        assert self._turn is not None
+        return self._turn.writer.snapshot(self.status)
 
     @property
     def response_bytes(self) -> int:
         """Approximate size as JSON text, of its request and its events together."""
-        return self._turn.given.num_bytes + self.num_bytes
+        return self.num_request_bytes + self.num_bytes
 
     async def cancel(self) -> None:
         """End the response, if it runs, and wait for its end."""
         self._task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
-        if self._final is None:  # it was cancelled before it began
-            self._end(self._turn.writer.snapshot("cancelled"))
+        if self._turn is not None:  # it was cancelled before it began
+            self._end(self._turn, self._turn.writer.snapshot("cancelled"))
 
     def drop_events(self) -> None:
         """Forget the events. Readers of the stream get an error."""
@@ -119,40 +118,36 @@ class BackgroundRun:
 
     async def _run(self) -> None:
         final: dict[str, Any] | None = None
+        turn = self._turn
+        assert turn is not None
         try:
-            async with contextlib.aclosing(asked_events(self._service, self._turn.asked, self._principal)) as batches:
+            async with contextlib.aclosing(asked_events(self._service, turn.asked, self._principal)) as batches:
                 async for events in batches:
                     self.status = "in_progress"
-                    await self._turn.tokens.load(events)
-                    write = partial(self._encoded, events)
-                    more_s = self._turn.heading_s(events)
+                    await turn.tokens.load(events)
+                    write = partial(_encoded_events, turn, events)
+                    more_s = turn.heading_s(events)
                     encoded, last = await self._service.encode(self._principal, events, write, more_s=more_s)
                     self._keep(encoded)
                     final = last or final
         except asyncio.CancelledError:
-            final = self._turn.writer.snapshot("cancelled")
+            final = turn.writer.snapshot("cancelled")
         except Exception as error:
-            final = await self._failed(error)
+            final = await self._failed(turn, error)
         assert final is not None, "a graph that ended has finished its generation"
-        self._end(final)
+        self._end(turn, final)
 
-    def _end(self, final: dict[str, Any]) -> None:
-        self._final, self.status = final, final["status"]
+    def _end(self, turn: ResponseTurn, final: dict[str, Any]) -> None:
+        self._turn, self.status = None, final["status"]
         if final["status"] in ("cancelled", "failed"):  # the writer stores the others
-            self._service.responses.store.put(self._principal.name, self._turn.record(final))
+            self._service.responses.store.put(self._principal.name, turn.record(final))
         self._wake()
 
-    def _encoded(self, events: Sequence[Event]) -> tuple[list[bytes], dict[str, Any] | None]:
-        """The encoded events of the stream for events of the graph, and the response if they end it."""
-        chunks = [chunk for event in events for chunk in self._turn.writer.chunks(event)]
-        ends = [chunk["response"] for chunk in chunks if chunk["type"] in ("response.completed", "response.incomplete")]
-        return [_encoded(chunk) for chunk in chunks], ends[-1] if ends else None
-
-    async def _failed(self, error: BaseException) -> dict[str, Any]:
+    async def _failed(self, turn: ResponseTurn, error: BaseException) -> dict[str, Any]:
         """The response with an error."""
-        chunk = self._turn.failure(error)
+        chunk = turn.failure(error)
         write = partial(_encoded, chunk)
-        self._keep([await self._service.encode(self._principal, (), write, more_s=self._turn.given.heading_s)])
+        self._keep([await self._service.encode(self._principal, (), write, more_s=turn.given.heading_s)])
         found: dict[str, Any] = chunk["response"]
         return found
 
@@ -176,8 +171,8 @@ class BackgroundRuns:
         self._service = service
         self._runs: dict[str, dict[str, BackgroundRun]] = {}  # of each principal, the oldest first
 
-    async def start(self, turn: ResponseTurn, principal: Principal) -> BackgroundRun:
-        """Run a response.
+    async def start(self, turn: ResponseTurn, principal: Principal) -> tuple[BackgroundRun, dict[str, Any]]:
+        """Run a response. Returns also what it is before.
 
         Raises:
             HttpError: the principal has too many unfinished ones (429), or the server is shutting down (503).
@@ -192,9 +187,9 @@ class BackgroundRuns:
             raise HttpError(429, message, code="rate_limit_exceeded", param="background", retry_after=_RETRY_S)
         self._trim(runs)
         run = BackgroundRun(self._service, turn, principal, queued, begun)
-        self._service.responses.store.put(principal.name, turn.record(run.queued))
+        self._service.responses.store.put(principal.name, turn.record(queued))
         runs[run.response_id] = run
-        return run
+        return run, queued
 
     def get(self, principal: Principal, response_id: str) -> BackgroundRun | None:
         """A run of a principal, unfinished or still kept; None if there is none."""
@@ -225,6 +220,13 @@ def _num_bytes(runs: dict[str, BackgroundRun]) -> int:
 
 def _encoded(chunk: Chunk) -> bytes:
     return sse_event(chunk, event=chunk["type"])
+
+
+def _encoded_events(turn: ResponseTurn, events: Sequence[Event]) -> tuple[list[bytes], dict[str, Any] | None]:
+    """The encoded events of the stream for events of the graph, and the response if they end it."""
+    chunks = [chunk for event in events for chunk in turn.writer.chunks(event)]
+    ends = [chunk["response"] for chunk in chunks if chunk["type"] in ("response.completed", "response.incomplete")]
+    return [_encoded(chunk) for chunk in chunks], ends[-1] if ends else None
 
 
 def _begun(turn: ResponseTurn) -> tuple[dict[str, Any], list[bytes]]:

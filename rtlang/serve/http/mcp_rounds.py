@@ -11,8 +11,10 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import McpError
 from rtlang.contract.runs.principal import Principal
 from rtlang.serve.http.errors import described_error
@@ -23,12 +25,14 @@ from rtlang.serve.responses.mcp_tools import as_namespace, call_item, chosen, li
 from rtlang.serve.responses.output_events import Chunk
 from rtlang.serve.responses.store import StoredResponse
 from rtlang.serve.service import StreamService
+from rtlang.work.prices import READ_S_PER_BYTE, REPLY_S_PER_CHAR
 
 MAX_ROUNDS = 64
 """Rounds of one response."""
 MAX_CALLS_AT_ONCE = 8
 _BEGINNINGS = ("response.created", "response.in_progress", "response.queued")
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
+_ITEM_DONE = "response.output_item.done"
 _ARGUMENTS = "response.function_call_arguments."
 
 
@@ -48,14 +52,17 @@ class McpRounds:
         listed: Sequence[Item],
         first: ResponseTurn,
         given_tools: Sequence[Any],
+        num_body_bytes: int,
     ) -> None:
         self._service, self._principal, self._open_next, self._body = service, principal, open_next, body
         self._listed, self.first, self._given_tools = listed, first, given_tools
+        self._num_body_bytes = num_body_bytes
         self._labels = {item["server_label"] for item in listed}
         self._number = 0
         self._output: list[Item] = []  # of the response
         self._usage: dict[str, Any] | None = None
         self._num_calls = 0
+        self._num_chars = sum(len(repr(item["tools"])) for item in listed)  # of the lists of tools and of the results
         self._last: ResponseTurn = first
 
     async def chunks(self) -> AsyncGenerator[list[Chunk], None]:
@@ -91,6 +98,7 @@ class McpRounds:
             self._output[base:] = whole
             if calls and response["status"] == "completed":
                 outcomes = await self._called([item for _, item in calls.values()])
+                self._num_chars += sum(len(text or "") for outcome in outcomes for text in outcome)
                 ended = zip(calls.values(), outcomes, strict=True)
                 yield [chunk for (at, item), outcome in ended for chunk in self._ended(at, item, outcome)]
             elif calls:
@@ -99,11 +107,26 @@ class McpRounds:
                 not calls or response["status"] != "completed" or self._waits_for_client(response["output"], calls)
             )
             if is_over or number == MAX_ROUNDS - 1:
-                yield [self._end(final["type"], response)]
+                end = partial(self._end, final["type"], response)
+                yield [await self._service.encode(self._principal, (), end, more_s=self._whole_s)]
                 return
             history += self._history(response["output"], calls)
             self._num_calls += len(calls)
             turn = await self._open_next(self._next_body(), history)
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of the response as JSON text, approximately."""
+        return self.first.given.num_bytes + self._num_body_bytes + self._num_chars
+
+    def price_of(self, group: Sequence[Chunk]) -> float:
+        """Seconds of writing events, beyond those of a small one."""
+        is_long = any(chunk["type"] == _ITEM_DONE or "response" in chunk for chunk in group)
+        return self._whole_s if is_long else 0.0
+
+    @property
+    def _whole_s(self) -> float:
+        return (self._num_body_bytes + self._num_chars) * REPLY_S_PER_CHAR
 
     def failure(self, error: BaseException) -> Chunk:
         """The last event of a response that fails."""
@@ -151,14 +174,19 @@ class McpRounds:
         return item.get("type") == "function_call" and item.get("namespace") in self._labels
 
     async def _called(self, items: Sequence[Item]) -> list[CallOutcome]:
-        turns = asyncio.Semaphore(MAX_CALLS_AT_ONCE)
+        turns, limit = asyncio.Semaphore(MAX_CALLS_AT_ONCE), self._body.get("max_tool_calls")
 
-        async def call(item: Item) -> CallOutcome:
+        async def call(number: int, item: Item) -> CallOutcome:
+            if limit is not None and number >= limit:
+                return CallOutcome(None, f"not called: the request allows {limit} calls (max_tool_calls)")
             async with turns:
-                arguments = json.loads(item["arguments"] or "{}")
+                try:
+                    arguments = json.loads(item["arguments"] or "{}")
+                except ValueError:
+                    return CallOutcome(None, "the arguments are not JSON")
                 return await self._service.mcp_servers.call(item["server_label"], item["name"], arguments)
 
-        return await asyncio.gather(*map(call, items))
+        return await asyncio.gather(*map(call, range(self._num_calls, self._num_calls + len(items)), items))
 
     def _ended(self, at: int, item: Item, outcome: CallOutcome) -> list[Chunk]:
         """The last events of a call."""
@@ -255,7 +283,8 @@ async def open_rounds(
         ParameterError: also for a server that is not listed.
     """
     servers = service.mcp_servers
-    requests = read_mcp_tools(body["tools"], servers.labels)
+    reading = partial(read_mcp_tools, body["tools"], servers.labels)
+    requests = await run(num_body_bytes * READ_S_PER_BYTE, reading, kind=WorkKind.READ, may_wait=True)
     listed: list[Item] = []
     tools = [each for each in body["tools"] if not (isinstance(each, Mapping) and each.get("type") == "mcp")]
     for request in requests:
@@ -278,4 +307,4 @@ async def open_rounds(
     first = await open_turn(
         service, inner, principal, run, num_body_bytes, lookup=lookup, on_done=on_done, is_round=True
     )
-    return McpRounds(service, principal, open_next, inner, listed, first, body["tools"])
+    return McpRounds(service, principal, open_next, inner, listed, first, body["tools"], num_body_bytes)

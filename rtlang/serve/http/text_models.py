@@ -164,16 +164,19 @@ class TokenTexts:
         self._text_service, self._reads_replies = text_service, reads_replies
         self._known: dict[int, bytes] = {}
 
-    async def load(self, events: Iterable[Event]) -> None:
+    async def load(self, events: Sequence[Event]) -> None:
         """Fetch the tokens of the log-probabilities of some events."""
         if self._text_service is None:
             return
+        missing = await self._service.encode(self._principal, events, partial(self._missing, events))
+        await self.load_ids(missing)
+
+    def _missing(self, events: Sequence[Event]) -> set[int]:
         missing = {token_id for token in _tokens_of(events) for token_id in _ids_of(token)}
         if self._reads_replies:
             ended = [each for event in events if isinstance(event, NodeFinished) for each in event.completions]
             missing |= {token_id for completion in ended for token_id in completion.token_ids}
-        missing -= self._known.keys()
-        await self.load_ids(missing)
+        return missing - self._known.keys()
 
     def bytes_of(self, token_ids: Sequence[int]) -> list[bytes]:
         """The bytes of each token; none for one that was not loaded."""

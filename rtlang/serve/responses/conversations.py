@@ -61,20 +61,26 @@ class ConversationStore(EntryStore[Conversation]):
 
     def append(self, owner: str, key: str, items: Sequence[Item], num_bytes: int) -> bool:
         """Add items of a size, as JSON text, to a conversation; False if it is gone, or its share is full."""
-        return self._change(owner, key, lambda found: (*found.items, *items), num_bytes)
+        return self._change(owner, key, lambda found: ((*found.items, *items), num_bytes))
 
     def remove_item(self, owner: str, key: str, item_id: str) -> bool:
         """Remove the items with an id; whether the conversation exists."""
-        return self._change(owner, key, lambda found: tuple(item for item in found.items if item["id"] != item_id), 0)
 
-    def _change(
-        self, owner: str, key: str, change: Callable[[Conversation], tuple[Item, ...]], num_new_bytes: int
-    ) -> bool:
+        def without(found: Conversation) -> tuple[tuple[Item, ...], int]:
+            removed = [item for item in found.items if item["id"] == item_id]
+            return tuple(item for item in found.items if item["id"] != item_id), -len(json_text(removed))
+
+        return self._change(owner, key, without)
+
+    def _change(self, owner: str, key: str, change: Callable[[Conversation], tuple[tuple[Item, ...], int]]) -> bool:
+        """Replace the items of a conversation by those of `change`, whose size differs by its second value."""
         with self._lock:
             found = self.get(owner, key)
             if found is None:
                 return False
-            return self.put(owner, replace(found, items=change(found), num_bytes=found.num_bytes + num_new_bytes))
+            items, num_more = change(found)
+            num_bytes = max(_BYTES, found.num_bytes + num_more)
+            return self.put(owner, replace(found, items=items, num_bytes=num_bytes))
 
 
 def item_page(items: Sequence[Item], query: Mapping[str, str]) -> dict[str, Any]:

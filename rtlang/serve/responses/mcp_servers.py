@@ -1,6 +1,7 @@
 """Sessions with the MCP servers that the operator lists, opened at the first use and again after a failure.
 
-Sessions are shared by all principals, so a server whose answers depend on who asks should not be listed.
+Sessions are shared by all principals, so a server whose answers depend on who asks should not be listed. They live on the event loop of a
+thread of their own: the `mcp` package reads a long result in time that grows with the square of its length.
 """
 
 from __future__ import annotations
@@ -8,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+import threading
+from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, NamedTuple, TypeVar
 
 from rtlang.contract.errors import ConfigError, McpError, ParameterError
 from rtlang.tool_servers.session import (
@@ -26,6 +29,9 @@ TIMEOUT_S = 60.0
 """Seconds for opening a session, and for each call."""
 MAX_OUTPUT_CHARS = 1 << 20
 """Characters of a result that the model is shown."""
+_CLOSE_S = 5.0  # for the end of all sessions
+
+_T = TypeVar("_T")
 
 
 class CallOutcome(NamedTuple):
@@ -36,7 +42,7 @@ class CallOutcome(NamedTuple):
 
 
 class McpServers:
-    """The listed servers. Owned by the event loop of the server.
+    """The listed servers. Used on the event loop of the server.
 
     Args:
         listed: texts `LABEL=URL` or `LABEL=COMMAND`.
@@ -47,7 +53,10 @@ class McpServers:
     def __init__(self, listed: Sequence[str], timeout_s: float = TIMEOUT_S) -> None:
         self._servers = listed_servers(listed)
         self._timeout_s = timeout_s
-        self._sessions: dict[str, _Session] = {}
+        self._sessions: dict[str, _Session] = {}  # this and the next belong to the thread
+        self._closing: asyncio.Event
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop
 
     @property
     def labels(self) -> list[str]:
@@ -60,10 +69,42 @@ class McpServers:
         Raises:
             McpError: it cannot be reached, or does not answer in time.
         """
-        return (await self._session(label)).tools
+        return await self._on_thread(self._tools(label))
 
     async def call(self, label: str, name: str, arguments: Mapping[str, Any]) -> CallOutcome:
         """Call a tool. A failure is an outcome and no exception, because the model reads it."""
+        return await self._on_thread(self._call(label, name, arguments))
+
+    def close(self) -> None:
+        """End all sessions, and the servers that were started. Idempotent."""
+        if self._thread is not None:
+            self._loop.call_soon_threadsafe(self._closing.set)
+            self._thread.join(_CLOSE_S)
+            self._thread = None
+
+    async def _on_thread(self, work: Coroutine[Any, Any, _T]) -> _T:
+        if self._thread is None:
+            begun: Future[None] = Future()
+            main = self._until_closed(begun)
+            self._thread = threading.Thread(target=asyncio.run, args=(main,), name="rtlang-mcp-servers", daemon=True)
+            self._thread.start()
+            begun.result()  # about a millisecond, once
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    async def _until_closed(self, begun: Future[None]) -> None:
+        self._loop, self._closing = asyncio.get_running_loop(), asyncio.Event()
+        begun.set_result(None)
+        await self._closing.wait()
+        ending = [session.task for session in self._sessions.values()]
+        for session in self._sessions.values():
+            session.stop.set()
+        if ending:
+            await asyncio.wait(ending, timeout=_CLOSE_S)
+
+    async def _tools(self, label: str) -> list[Any]:
+        return (await self._session(label)).tools
+
+    async def _call(self, label: str, name: str, arguments: Mapping[str, Any]) -> CallOutcome:
         try:
             session = await self._session(label)
             result = await asyncio.wait_for(session.client.call_tool(name, dict(arguments)), self._timeout_s)
@@ -77,12 +118,6 @@ class McpServers:
         if result.structured_content is not None and not text:
             text = json.dumps(result.structured_content, ensure_ascii=False)[:MAX_OUTPUT_CHARS]
         return CallOutcome(None, text or "the tool reports an error") if result.is_error else CallOutcome(text, None)
-
-    def close(self) -> None:
-        """End all sessions, and the servers that were started."""
-        for session in self._sessions.values():
-            session.stop.set()
-        self._sessions.clear()
 
     async def _session(self, label: str) -> _Session:
         found = self._sessions.get(label)

@@ -21,13 +21,13 @@ class McpRequest:
     """The tools of one server that a request allows.
 
     Attributes:
-        names: the names of the tools; None for all.
+        names: the names of the tools, each once; None for all.
         read_only: only tools that are marked as read-only, or only others; None for both.
     """
 
     label: str
     where: str
-    names: tuple[str, ...] | None
+    names: Mapping[str, None] | None
     read_only: bool | None
 
     def allowed(self, tools: Sequence[Any]) -> list[Any]:
@@ -36,10 +36,12 @@ class McpRequest:
         Raises:
             ParameterError: a name is unknown.
         """
-        known = [tool.name for tool in tools]
+        known = {tool.name for tool in tools}
         for name in self.names or ():
             if name not in known:
-                raise ParameterError(f"{self.where}.allowed_tools", name, f"expected names among {', '.join(known)}")
+                raise ParameterError(
+                    f"{self.where}.allowed_tools", name, f"expected names among {', '.join(sorted(known))}"
+                )
         return [
             tool
             for tool in tools
@@ -94,7 +96,7 @@ def read_mcp_tools(tools: Sequence[Any], labels: Sequence[str]) -> list[McpReque
     return found
 
 
-def _allowed(given: Any, where: str) -> tuple[tuple[str, ...] | None, bool | None]:
+def _allowed(given: Any, where: str) -> tuple[Mapping[str, None] | None, bool | None]:
     if given is None:
         return None, None
     read_only = None
@@ -106,7 +108,7 @@ def _allowed(given: Any, where: str) -> tuple[tuple[str, ...] | None, bool | Non
             return None, read_only
     if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
         raise ParameterError(where, given, "expected a list of names, or an object with tool_names or read_only")
-    return tuple(given), read_only
+    return dict.fromkeys(given), read_only
 
 
 def as_namespace(label: str, tools: Sequence[Any]) -> dict[str, Any]:

@@ -60,7 +60,8 @@ class EntryStore(Generic[_Entry]):
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
         self._lock = threading.RLock()
-        self._found: OrderedDict[tuple[str, str], _Entry] = OrderedDict()
+        self._found: OrderedDict[tuple[str, str], _Entry] = OrderedDict()  # the oldest first
+        self._keys_of: dict[str, OrderedDict[str, None]] = {}  # of each principal, the oldest first
         self._num_bytes = 0
         self._bytes_of: dict[str, int] = {}
 
@@ -79,9 +80,10 @@ class EntryStore(Generic[_Entry]):
             if key in self._found:
                 self._drop(key)
             self._found[key] = entry
+            self._keys_of.setdefault(owner, OrderedDict())[entry.key] = None
             self._count(owner, size)
             while self._bytes_of[owner] > share:
-                self._drop(next(each for each in self._found if each[0] == owner))
+                self._drop((owner, next(iter(self._keys_of[owner]))))
             while self._num_bytes > self._max_bytes:
                 self._drop(next(iter(self._found)))
         return True
@@ -93,7 +95,7 @@ class EntryStore(Generic[_Entry]):
     def of(self, owner: str) -> list[_Entry]:
         """All entries of a principal, the oldest first."""
         with self._lock:
-            return [entry for key, entry in self._found.items() if key[0] == owner]
+            return [self._found[owner, key] for key in self._keys_of.get(owner, ())]
 
     def remove(self, owner: str, key: str) -> bool:
         """Forget an entry; whether it was known."""
@@ -104,7 +106,12 @@ class EntryStore(Generic[_Entry]):
         return True
 
     def _drop(self, key: tuple[str, str]) -> None:
-        self._count(key[0], -self._found.pop(key).num_bytes)
+        owner, name = key
+        self._count(owner, -self._found.pop(key).num_bytes)
+        keys = self._keys_of[owner]
+        del keys[name]
+        if not keys:
+            del self._keys_of[owner]
 
     def _count(self, owner: str, size: int) -> None:
         self._num_bytes += size

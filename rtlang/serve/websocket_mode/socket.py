@@ -32,7 +32,7 @@ from rtlang.serve.websocket_mode.handshake import answer_upgrade
 from rtlang.serve.websocket_mode.lanes import Lanes
 from rtlang.serve.websocket_mode.output import ModeOutput
 from rtlang.serve.websocket_mode.run import ResponseRun
-from rtlang.work.prices import json_price
+from rtlang.work.prices import REPLY_S_PER_CHAR, json_price
 
 if TYPE_CHECKING:
     import uvicorn
@@ -199,7 +199,7 @@ class ModeSocket(asyncio.Protocol):
                 message: Any = None
                 try:
                     message = await self._parsed(received)
-                    self._take(message, len(received.data))
+                    await self._take(message, len(received.data))
                 except Exception as error:
                     self._run.refuse(error, lane_of(message))
                 num_taken += 1
@@ -222,7 +222,7 @@ class ModeSocket(asyncio.Protocol):
         parse = partial(Encoding.JSON.unpack, data, self._service.server_info.decode_limits)
         return await self._service.run(self.principal, json_price(data), parse, kind=WorkKind.PARSE)
 
-    def _take(self, message: Any, num_bytes: int) -> None:
+    async def _take(self, message: Any, num_bytes: int) -> None:
         """Take a message.
 
         Raises:
@@ -232,7 +232,8 @@ class ModeSocket(asyncio.Protocol):
         assert self._lanes is not None
         kind = type_of(message)
         if kind == STEER:
-            self._output.send([json_bytes(steer_refusal(message))])
+            write, price = partial(json_bytes, steer_refusal(message)), num_bytes * REPLY_S_PER_CHAR
+            self._output.send([await self._service.run(self.principal, price, write, kind=WorkKind.REPLY)])
         elif kind == CREATE:
             if self._ends_when_idle is not None:
                 raise self._ends_when_idle[0]

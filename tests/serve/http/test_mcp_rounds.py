@@ -141,6 +141,13 @@ def test_calls_and_tools_are_limited(client: OpenAI) -> None:
     assert [tool.name for tool in listed.tools] == ["price"]
     cut = created(client, "A long walk.", max_tool_calls=2)  # the script wants a third one: its text is no call then
     assert [item.type for item in cut.output] == ["mcp_list_tools", "mcp_call", "mcp_call", "message"]
+    one = created(client, "The price?", max_tool_calls=1)  # the model makes two calls at once
+    calls = [item for item in one.output if item.type == "mcp_call"]
+    assert [call.output for call in calls] == ["3 euros", None]
+    assert "max_tool_calls" in calls[1].error.content[0]["text"]
+    for limit in (0, 1, 2):
+        called = created(client, "A long walk.", max_tool_calls=limit).output
+        assert sum(item.type == "mcp_call" and item.error is None for item in called) == limit
 
 
 @pytest.mark.parametrize(

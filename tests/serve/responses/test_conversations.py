@@ -24,6 +24,10 @@ def test_items_are_added_and_removed_for_the_owner_only() -> None:
     assert found is not None
     assert [item["id"] for item in found.items] == ["msg_0", "msg_2"]
     assert store.get("bob", "conv_1") is None
+    assert found.num_bytes < conversation.num_bytes + 140
+    for _ in range(3):
+        store.remove_item("ann", "conv_1", "msg_0")
+    assert 0 < store.num_bytes <= found.num_bytes
 
 
 def test_a_conversation_that_outgrows_its_share_stays_as_it_was() -> None:

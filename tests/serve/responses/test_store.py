@@ -30,6 +30,8 @@ def test_many_responses_of_one_principal_drop_its_own_oldest() -> None:
     assert store.get("bob", "b") is not None
     assert store.get("ann", "0") is None
     assert store.get("ann", "99") is not None
+    assert [each.key for each in store.of("ann")] == ["97", "98", "99"]
+    assert [each.key for each in store.of("bob")] == ["b"]
     assert not store.put("ann", stored("huge", 1_000))
 
 

@@ -110,18 +110,22 @@ class _ConversationRoutes:
 
     async def read_item(self, request: Request) -> Response:
         found = self._conversation(request)
-        write = partial(json_bytes, _item_of(found, request.path_params["item"]))
+        write = partial(_item_bytes, found, request.path_params["item"])
         data = await run_for(request, self._service, found.num_bytes * REPLY_S_PER_CHAR, write, kind=WorkKind.REPLY)
         return Response(data, media_type="application/json")
 
     async def delete_item(self, request: Request) -> Response:
         found = self._conversation(request)
-        item = _item_of(found, request.path_params["item"])
-        self._store.remove_item(principal_of(request).name, found.key, item["id"])
+        remove = partial(self._removed, principal_of(request), found, request.path_params["item"])
+        await run_for(request, self._service, found.num_bytes * REPLY_S_PER_CHAR, remove, kind=WorkKind.OTHER)
         return JSONResponse(self._conversation(request).map)
 
     def _conversation(self, request: Request) -> Conversation:
         return stored_conversation(self._service, principal_of(request), request.path_params["id"])
+
+    def _removed(self, principal: Principal, found: Conversation, item_id: str) -> None:
+        _item_of(found, item_id)
+        self._store.remove_item(principal.name, found.key, item_id)
 
     def _made(self, body: Mapping[str, Any], principal: Principal) -> Conversation:
         given = FIELDS.given(body)
@@ -146,6 +150,10 @@ class _ConversationRoutes:
 
 def _page_bytes(found: Conversation, query: dict[str, str]) -> bytes:
     return json_bytes(item_page(found.items, query))
+
+
+def _item_bytes(found: Conversation, item_id: str) -> bytes:
+    return json_bytes(_item_of(found, item_id))
 
 
 def _item_of(found: Conversation, item_id: str) -> Item:

@@ -19,7 +19,7 @@ from rtlang.contract.accounts.request_account import WorkKind
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.runs.principal import Principal
 from rtlang.serve.http.background_responses import BackgroundRun, BackgroundRuns
-from rtlang.serve.http.body import read_map
+from rtlang.serve.http.body import read_map, reading_price
 from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.errors import HttpError
 from rtlang.serve.http.events.sse import DONE, SseResponse, sse_event, unless_disconnected
@@ -72,14 +72,15 @@ class _ResponseRoutes:
     async def create(self, request: Request) -> Response:
         service, principal = self._service, principal_of(request)
         body = await read_map(request, service)
-        if has_mcp_tools(body):
+        asks = partial(has_mcp_tools, body)
+        if await run_for(request, service, reading_price(request), asks, kind=WorkKind.READ, may_wait=True):
             return await self._in_rounds(request, body, principal)
         turn = await open_turn(service, body, principal, work_of(request, service), request.state.num_body_bytes)
         if turn.is_background:
-            run = await self._runs.start(turn, principal)
+            run, queued = await self._runs.start(turn, principal)
             if turn.asked.is_stream:
                 return _streamed(run, -1)
-            return await self._sent(request, run.queued, turn.given.num_bytes)
+            return await self._sent(request, queued, turn.given.num_bytes)
 
         def failed(error: BaseException) -> list[bytes]:
             return [sse_event(turn.failure(error), event="response.failed")]
@@ -100,7 +101,7 @@ class _ResponseRoutes:
                 raise HttpError(400, message, code="not_streamable", param="stream")
             return _streamed(run, int(after))
         if run is not None and run.is_running:
-            return await self._sent(request, run.response, run.response_bytes)
+            return await self._sent(request, run.response(), run.response_bytes)
         found = stored_response(self._service, principal, response_id, 404)
         return await self._sent(request, found.response, found.num_bytes)
 
@@ -119,9 +120,8 @@ class _ResponseRoutes:
         run = self._runs.get(principal, response_id)
         if run is not None:
             await run.cancel()
-            return await self._sent(request, run.response, run.response_bytes)
         found = stored_response(self._service, principal, response_id, 404)
-        if not found.response["background"]:
+        if run is None and not found.response["background"]:
             message = "only a response that was created with background = true can be cancelled"
             raise HttpError(400, message, code="not_cancellable", param="id")
         return await self._sent(request, found.response, found.num_bytes)
@@ -166,11 +166,11 @@ class _ResponseRoutes:
             return [sse_event(rounds.failure(error), event="response.failed")]
 
         if rounds.first.asked.is_stream:
-            return SseResponse(_encoded_rounds(rounds), on_error=failed)
+            return SseResponse(_encoded_rounds(service, principal, rounds), on_error=failed)
         response = await unless_disconnected(request, _last_response(rounds.chunks()))
         if response is None:
             return Response(status_code=CLIENT_CLOSED)
-        return await self._sent(request, response, rounds.first.given.num_bytes)
+        return await self._sent(request, response, rounds.num_bytes)
 
     async def _whole(self, turn: ResponseTurn, principal: Principal) -> dict[str, Any]:
         """The response of a turn when it has ended."""
@@ -200,11 +200,18 @@ async def _last_response(chunks: AsyncGenerator[list[Chunk], None]) -> dict[str,
     return found
 
 
-async def _encoded_rounds(rounds: McpRounds) -> AsyncGenerator[Sequence[bytes], None]:
+async def _encoded_rounds(
+    service: StreamService, principal: Principal, rounds: McpRounds
+) -> AsyncGenerator[Sequence[bytes], None]:
     async with contextlib.aclosing(rounds.chunks()) as groups:
         async for group in groups:
-            yield [sse_event(chunk, event=chunk["type"]) for chunk in group]
+            write = partial(_encoded, group)
+            yield await service.encode(principal, (), write, more_s=rounds.price_of(group))
     yield (DONE,)
+
+
+def _encoded(group: Sequence[Chunk]) -> list[bytes]:
+    return [sse_event(chunk, event=chunk["type"]) for chunk in group]
 
 
 def _streamed(run: BackgroundRun, after: int) -> Response:
