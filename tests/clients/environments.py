@@ -90,6 +90,13 @@ CLIENTS = (
     ),
     Client("node-openai", "node/use_openai.mjs", (), (), ("openai",), DOORS[:3], f"{_OPENAI}, a tool runner"),
     Client(
+        "node-websocket",
+        "node/use_websocket.mjs",
+        shows=("openai", "ws"),
+        doors=("responses",),
+        does="turns that continue each other without being stored, prepared prompts, a tool, structured output, errors",
+    ),
+    Client(
         "node-ai",
         "node/use_ai.mjs",
         shows=("ai", "@ai-sdk/openai", "@ai-sdk/openai-compatible"),

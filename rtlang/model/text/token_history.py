@@ -69,6 +69,7 @@ class _Known:
         num_chars: of the whole text.
         continued: characters of the known texts that continue it, after its own; the latest last.
         prompt: its place in `_Texts.by_prompt`, if it is a prompt.
+        is_given: whether it came as a prompt. One that begins an answer may end within a word, which ends nothing in other texts.
     """
 
     before: _Known | None
@@ -78,6 +79,7 @@ class _Known:
     num_chars: int
     continued: dict[int, None] = field(default_factory=dict)
     prompt: tuple[str, bytes] | None = None
+    is_given: bool = False
 
     @property
     def num_bytes(self) -> int:
@@ -169,7 +171,8 @@ class TokenHistory:
         token_ids.extend(chat.encode(text, is_start=True, cuts=cuts, begin=at))
         prompt = owner.namespace, prompt_key(token_ids)
         if found is None or at < len(text):
-            known = _Known(found, token_ids[num_known:], walk.state, walk.state.digest(), len(text), prompt=prompt)
+            ids, state = token_ids[num_known:], walk.state
+            known = _Known(found, ids, state, state.digest(), len(text), prompt=prompt, is_given=True)
             self._add(owner.principal, [known])
         else:
             self._use(owner.principal, found, prompt)
@@ -315,10 +318,12 @@ class _Walk:
         self.state, self._names = state, names
         self._text = tracked_text.plain(text)
         self._at = self._num_names = 0
+        self._cuts: set[int] = set()
 
     def longest(self, known: dict[bytes, _Known], cuts: Sequence[int]) -> _Known | None:
         """The longest known text at the beginning of this one that ends at a cut or continues another text. Hashes the whole text."""
         length = len(self._text)
+        self._cuts = {*cuts, length}
         waiting = [cut for cut in cuts if 0 < cut < length]
         heapq.heapify(waiting)
         found: _Known | None = None
@@ -336,7 +341,11 @@ class _Walk:
         for num_chars in list(here.continued):
             if self._at + num_chars < len(self._text):
                 heapq.heappush(waiting, self._at + num_chars)
-        return here
+        return found if here.is_given and self._is_within_word() else here
+
+    def _is_within_word(self) -> bool:
+        at, text = self._at, self._text
+        return at not in self._cuts and 0 < at < len(text) and text[at - 1].isalnum() and text[at].isalnum()
 
     def _advance(self, place: int) -> bool:
         """Hash the text up to a place. False if the place is within a name."""

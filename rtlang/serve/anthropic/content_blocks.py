@@ -2,8 +2,8 @@
 
 A message there has one text, one thought and a list of calls; results of calls are messages of their own. So text blocks of a message are
 joined as they are, consecutive messages of one role become one message with a blank line between their texts, and a result of a call ends
-the user's text before it. Blocks that only a model with other inputs can read, such as images, are refused by name; in results of calls
-a note stands for them.
+the user's text before it. Blocks that only a model with other inputs can read, such as images, are refused by name; in results of
+calls, and beside them, a note stands for them.
 """
 
 from __future__ import annotations
@@ -153,10 +153,13 @@ def _add_text(found: list[Message], role: str, text: str) -> None:
 def _add_user(found: list[Message], content: Any, where: str, hints: CacheHints) -> None:
     texts: list[str] = []
     blocks = _blocks(content, where)
+    # Claude Code puts the file that its tool has read beside the result, so what stands there is not the user's.
+    has_results = any(isinstance(block, Mapping) and block.get("type") == "tool_result" for block in blocks)
+    text_of = _text_of_result if has_results else _text_of
     for i, block in enumerate(blocks):
         at = f"{where}[{i}]"
         if _kind(block, at) != "tool_result":
-            texts.append(_text_of(block, at, hints))
+            texts.append(text_of(block, at, hints))
             continue
         if texts:
             _add_text(found, "user", "".join(texts))

@@ -72,7 +72,7 @@ class ClaudeCode:
 
 
 def _events(output: str) -> Iterator[dict[str, Any]]:
-    for line in output.splitlines():
+    for line in output.split("\n"):
         if line.startswith("{"):
             yield json.loads(line)
 

@@ -97,7 +97,7 @@ class Codex:
     def problems(self, output: str) -> list[str]:
         """See `Agent`: errors, also of its transport, and turns that fail."""
         found = []
-        for line in output.splitlines():
+        for line in output.split("\n"):
             if line.startswith("{"):
                 event = json.loads(line)
                 item = event.get("item", {})

@@ -78,7 +78,7 @@ class Opencode:
     def problems(self, output: str) -> list[str]:
         """See `Agent`: events of errors, and logged errors."""
         found = []
-        for line in output.splitlines():
+        for line in output.split("\n"):
             if "level=ERROR" in line:
                 found.append(line)
             if line.startswith("{") and (event := json.loads(line))["type"] == "error":

@@ -255,6 +255,7 @@ def carry_out(turns: Sequence[Turn], folder: Path) -> None:
                     cwd=folder,
                     capture_output=True,
                     text=True,
+                    errors="replace",
                     timeout=SHELL_TIMEOUT_S,
                     check=False,
                 )

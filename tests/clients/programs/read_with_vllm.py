@@ -2,7 +2,8 @@
 
     {"parser": "glm47", "tools": [...], "marks": ["<tool_call>", ...], "text": "..."}  ->  [["name", {arguments}], ...] or "why not"
 
-The tokenizer is one that has the marks of the format and single characters; the parsers look nothing else up.
+The tokenizer is one that has the marks of the format and single characters; the parsers look nothing else up. That of
+harmony reads tokens of its own encoding, whose file is in the folder TIKTOKEN_ENCODINGS_BASE.
 """
 
 import json
@@ -20,6 +21,8 @@ for name in (
 logging.disable(logging.CRITICAL)
 
 from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest  # noqa: E402
+from vllm.entrypoints.openai.parser.harmony_utils import get_encoding  # noqa: E402
+from vllm.parser import ParserManager  # noqa: E402
 from vllm.tool_parsers import ToolParserManager  # noqa: E402
 
 
@@ -57,10 +60,22 @@ class Marks:
         return self.pattern.findall(text)
 
 
+def read_whole(case, request):
+    """The calls that vLLM's parser of whole outputs reads, for formats that have no parser of calls alone."""
+    is_harmony = case["parser"] == "openai"
+    made = ParserManager.get_parser(case["parser"], enable_auto_tools=True, is_harmony=is_harmony)
+    ids = get_encoding().encode(case["text"], allowed_special="all") if is_harmony else ()
+    parser = made(Marks(case["marks"]), request.tools)
+    _, _, calls = parser.parse(case["text"], request, enable_auto_tools=True, model_output_token_ids=ids)
+    return [[each.name, json.loads(each.arguments or "{}")] for each in calls or []]  # Cohere's has no text for {}
+
+
 def read(case):
     request = ChatCompletionRequest(
         model="m", messages=[{"role": "user", "content": "x"}], tools=case["tools"], tool_choice="auto"
     )
+    if case["parser"] in ("openai", "cohere_command3", "cohere_command4"):
+        return read_whole(case, request)
     parser = ToolParserManager.get_tool_parser(case["parser"])(Marks(case["marks"]), request.tools)
     found = parser.extract_tool_calls(case["text"], request)
     return [[each.function.name, json.loads(each.function.arguments)] for each in found.tool_calls]

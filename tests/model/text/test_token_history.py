@@ -286,6 +286,15 @@ def test_an_answer_that_was_cut_goes_on_after_its_own_tokens(tokenizer: Tokenize
         assert ann.chat_prompt(changed, None, "open") == prompt + tokenizer.encode("x" + text, is_start=False)
 
 
+def test_a_prompt_that_begins_an_answer_within_a_word_leaves_other_texts_alone(tokenizer: Tokenizer) -> None:
+    plain = TokenizerTextService(tokenizer)
+    ann = plain.for_principal(ANN)
+    ann.chat_prompt(spoken(tokenizer, "dog"), None, "prompt")
+    for begun in ("d", "do", "dog", "d"):
+        messages = spoken(tokenizer, "dog", begun)
+        assert ann.chat_prompt(messages, None, "open") == plain.chat_prompt(messages, None, "open")
+
+
 def test_a_name_that_a_message_spells_is_never_taken_for_a_special_token(tokenizer: Tokenizer) -> None:
     ann, plain = TokenizerTextService(tokenizer).for_principal(ANN), TokenizerTextService(tokenizer)
     (end_id,) = tokenizer.encode("</s>", is_start=False, allow_special=True)

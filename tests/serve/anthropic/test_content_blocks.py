@@ -211,3 +211,6 @@ def test_notes_stand_for_what_the_model_cannot_read_in_results_of_calls() -> Non
     last = chat_messages({"messages": given}, CacheHints())[-1]
     notes = "[image left out: the model reads text only][file left out: the model reads text only]"
     assert last == tool(f"Error: hi{notes}<document>\nleaf\n</document>\n")
+    file = "[file left out: the model reads text only]"
+    beside = chat_messages({"messages": [*given[:2], user([result("read"), pdf, text("go on")])]}, CacheHints())
+    assert beside[-2:] == [tool("read"), user(f"{file}go on")]
