@@ -25,6 +25,20 @@ def sized(count: int, *, usual: int | None = None) -> int:
     return min(count, max(10, count // 4) if usual is None else usual)
 
 
+def spread(first: Sequence[Any], second: Sequence[Any], *, usual: int) -> list[tuple[Any, Any]]:
+    """Combinations of two parameters: all where long tests were asked for, else every value of each with a share of the other's.
+
+    Args:
+        usual: a usual run takes one combination out of so many; at most the number of values of either.
+    """
+    return [
+        (one, other)
+        for number, one in enumerate(first)
+        for place, other in enumerate(second)
+        if is_long() or (number + place) % usual == 0
+    ]
+
+
 def crossed(*parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Combinations of the values of parameters: all where long tests were asked for, else some that have every pair of values.
 

@@ -27,7 +27,13 @@ from tests.support.grammars.vocabularies import allowed_ids, small_vocabulary, s
 from tests.support.long_tests import is_long, sized
 from tests.support.schemas.tool_calls import is_in_declared_order, random_call, random_tools, text
 from tests.support.schemas.tool_parsers import PARSERS
-from tests.support.schemas.tool_templates import HAS_NO_CONTENT_BEFORE_CALLS, HAS_ONE_CALL, TEMPLATES, render
+from tests.support.schemas.tool_templates import (
+    FORMATS_OF_EACH_KIND,
+    HAS_NO_CONTENT_BEFORE_CALLS,
+    HAS_ONE_CALL,
+    TEMPLATES,
+    render,
+)
 
 _SMALL = small_vocabulary()
 VOCABULARY = Vocabulary(  # its special tokens have names that no format writes
@@ -37,15 +43,6 @@ VOCABULARY = Vocabulary(  # its special tokens have names that no format writes
     _SMALL.vocab_size,
 )
 END = min(VOCABULARY.eos_token_ids)
-NAMES = (
-    tuple(TEMPLATES)
-    if is_long()
-    else (
-        *("hermes", "qwen-coder", "llama-3", "llama-4", "mistral", "mistral-args", "deepseek-v3", "harmony", "glm-4.5"),
-        *("kimi-k2", "granite-3", "command-r7b", "deepseek-v3.2", "minimax-m3", "kimi-k3", "gemma-4", "olmo-3", "xlam"),
-    )
-)
-"""The formats of the tests below: all of them, or one of each kind."""
 MINIMAX = "]<]minimax[>["
 AVOID = ("<think>", "</think>", "<tool_call>", "</tool_call>", "functools", "Action:")
 """Texts that content and reasoning cannot contain in some formats."""
@@ -81,7 +78,7 @@ def tools_of(name: str, rng: random.Random, count: int = 4) -> list[dict[str, An
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FORMATS_OF_EACH_KIND)
 def test_what_the_template_renders_is_accepted_and_read_back(name: str) -> None:
     rng = random.Random(name)
     num_calls = 0
@@ -157,7 +154,7 @@ def test_what_the_masks_let_through_is_parsed(name: str) -> None:
                     assert [each.name for each in read.calls] == [only]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FORMATS_OF_EACH_KIND)
 def test_the_bounds_on_calls_hold(name: str) -> None:
     tools = [{"name": "a"}, {"name": "b"}]
     one, two = (render(name, "", "", [(each, {}) for each in names]) for names in ("a", "ab"))
@@ -181,7 +178,7 @@ def test_undeclared_names_are_refused_unless_the_schema_speaks_about_them() -> N
         assert accepts(matcher, render("hermes", "", "", [("f", {"x": 1, "y": 2})])) == extra
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FORMATS_OF_EACH_KIND)
 def test_strict_decides_nothing_but_whether_a_schema_is_closed(name: str) -> None:
     inner = {"type": "object", "properties": {"a": {"type": "integer"}}}
     parameters = {"type": "object", "properties": {"x": inner, "y": {"type": "integer"}}, "required": ["x"]}
@@ -226,13 +223,13 @@ ORDERS = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FORMATS_OF_EACH_KIND)
 def test_arguments_come_in_the_order_of_the_style_in_every_format(name: str) -> None:
     """In a usual run, each format has one of the orders."""
     properties = {each: {"type": "integer"} for each in "abc"}
     tool = {"name": "f", "parameters": {"properties": properties, "required": ["b"]}}
     some = ["".join(each) for size in range(4) for each in itertools.permutations("abc", size)]
-    for order in list(ORDERS) if is_long() else [list(ORDERS)[NAMES.index(name) % len(ORDERS)]]:
+    for order in list(ORDERS) if is_long() else [list(ORDERS)[FORMATS_OF_EACH_KIND.index(name) % len(ORDERS)]]:
         matcher = matcher_of(tool_grammar(name, [tool], style=JsonStyle(order=order)))
         accepted = [each for each in some if accepts(matcher, render(name, "", "", [("f", dict.fromkeys(each, 1))]))]
         assert sorted(accepted) == sorted(ORDERS[order]), order
@@ -253,7 +250,7 @@ def with_object(name: str, given: str, written: str) -> str:
 OBJECT = {"type": "object", "properties": {"b": {"type": "integer"}, "a": {"type": "array"}}, "required": ["b"]}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FORMATS_OF_EACH_KIND)
 def test_nested_values_have_the_order_and_the_integers_of_the_style(name: str) -> None:
     tools = [{"name": "f", "parameters": {"properties": {"o": OBJECT}, "required": ["o"]}}]
     strict, loose = (
@@ -275,7 +272,7 @@ def test_nested_values_have_the_order_and_the_integers_of_the_style(name: str) -
         assert accepts(loose, given), given
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FORMATS_OF_EACH_KIND)
 def test_a_name_that_occurs_twice_in_a_free_object_has_its_last_value(name: str) -> None:
     tools = [{"name": "f", "parameters": {"properties": {"o": {"type": "object"}}, "required": ["o"]}}]
     written = '{"x": {"y": 1, "y": [2]}, "x": {"y": 3, "y": 4}}'
@@ -391,7 +388,7 @@ MARKS = re.compile(
 )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FORMATS_OF_EACH_KIND)
 def test_marks_that_are_special_tokens_are_those_tokens(name: str) -> None:
     tools = [{"name": "f", "parameters": {"properties": {"x": {"type": "integer"}}}}, {"name": "g"}]
     calls: list[tuple[str, dict[str, Any]]] = [("f", {"x": 1}), ("g", {})]

@@ -40,9 +40,9 @@ from rtlang_grammars.spec.structures import (
 from rtlang_grammars.spec.tokens import segments_of
 from tests.support.grammars.vocabularies import allowed_ids, small_vocabulary, spell
 from tests.support.grammars.vocabularies import random_text as random_walk
-from tests.support.long_tests import sized
+from tests.support.long_tests import sized, spread
 from tests.support.schemas.tool_schemas import REALISTIC
-from tests.support.schemas.tool_templates import render
+from tests.support.schemas.tool_templates import FORMATS_OF_EACH_KIND, render
 
 VOCABULARY = small_vocabulary()
 UNIQUE = {"type": "array", "items": {"type": "string", "pattern": "^a*$"}, "uniqueItems": True, "minItems": 1}
@@ -116,8 +116,7 @@ def is_regex(value: object) -> bool:
     return True
 
 
-@pytest.mark.parametrize("kind", CHECKED)
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(("name", "kind"), spread(list(FORMATS), list(CHECKED), usual=4))
 def test_a_call_is_valid_if_jsonschema_finds_its_arguments_valid(name: str, kind: str) -> None:
     tools = [
         {"name": "f", "parameters": CHECKED[kind]},
@@ -329,7 +328,7 @@ def test_a_part_begins_behind_the_name_of_its_tool() -> None:
     assert check.may_begin("", 0)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", FORMATS_OF_EACH_KIND)
 def test_realistic_tools_are_compiled_together_and_their_calls_are_valid(name: str) -> None:
     schemas = {each["function"]["name"]: each["function"]["parameters"] for each in REALISTIC}
     nameless, rng = RtlangBackend(VocabularyIndex(NAMELESS), allow_checked=True), random.Random(name)

@@ -21,9 +21,8 @@ from pydantic_core import to_jsonable_python
 import rtlang as rt
 from rtlang.serve.server import running_server
 from rtlang.testing import ScriptedRuntime, tool_call
-from rtlang_grammars.formats.catalogue import FORMATS
 from tests.support.programs.fake_target import FakeTarget
-from tests.support.schemas.tool_templates import HAS_ONE_CALL, TEMPLATES, render
+from tests.support.schemas.tool_templates import FORMATS_OF_EACH_KIND, HAS_ONE_CALL, TEMPLATES, render
 
 _Days = Annotated[list[int], Field(max_length=3)]
 
@@ -261,7 +260,7 @@ def test_the_type_of_the_same_tools_is_made_once() -> None:
     assert rt.system("x", tools=[forecast]) == rt.system("x", tools=iter([forecast]))
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", FORMATS_OF_EACH_KIND)
 def test_random_calls_of_a_model_have_typed_arguments_in_every_format(tiny: rt.Runtime, format: str) -> None:
     def trip(place: Place, day: datetime.date, days: _Days, unit: Unit = Unit.METRIC) -> str:
         return f"{place.city}{day.year}{unit.value}{sum(days)}"
@@ -272,7 +271,7 @@ def test_random_calls_of_a_model_have_typed_arguments_in_every_format(tiny: rt.R
     @rt.program
     def ask(s: rt.State, seed: int) -> rt.ToolReply:
         kind = rt.tools([trip, tag], choice="required", format=format, reasoning="forbidden")
-        s += rt.user("Call.") + rt.assistant(rt.gen("calls", 150, type=kind, temperature=1.3, seed=seed))
+        s += rt.user("Call.") + rt.assistant(rt.gen("calls", 200, type=kind, temperature=1.3, seed=seed))
         return s["calls"]
 
     for result in ask.run_batch([{"seed": seed} for seed in range(4)], runtime=tiny, on_error="raise"):

@@ -16,6 +16,7 @@ from rtlang_grammars.formats.description import ToolFormat
 from rtlang_grammars.formats.parsing import ToolCall
 from rtlang_grammars.formats.reasoning import PromptEnd
 from rtlang_grammars.formats.rendering import rendered_calls
+from tests.support.long_tests import spread
 
 SCHEMA = {
     "type": "object",
@@ -99,8 +100,7 @@ def read_in_pieces(plan: ReplyPlan, text: str, rng: random.Random) -> ReplyReade
     return reader
 
 
-@pytest.mark.parametrize("kind", BODIES)
-@pytest.mark.parametrize("name", FORMATS_THAT_THINK)
+@pytest.mark.parametrize(("name", "kind"), spread(FORMATS_THAT_THINK, list(BODIES), usual=4))
 def test_a_thought_may_stand_before_what_the_request_binds(name: str, kind: str) -> None:
     found, (body, content, wrong), rng = format_named(name), BODIES[kind], random.Random(f"{name} {kind}")
     assert found.reasoning is not None

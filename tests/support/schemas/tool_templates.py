@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rtlang.model.text.chat_template import TemplateEnvironment
+from tests.support.long_tests import is_long
 
 _HERMES = """
 {%- for c in m.tool_calls %}
@@ -285,6 +286,15 @@ _ENDS = (
     "<|end_of_msg|>",
 )
 
+FORMATS_OF_EACH_KIND = (
+    tuple(TEMPLATES)
+    if is_long()
+    else (
+        *("hermes", "qwen-coder", "llama-3", "llama-4", "mistral", "mistral-args", "deepseek-v3", "harmony", "glm-4.5"),
+        *("kimi-k2", "granite-3", "command-r7b", "deepseek-v3.2", "minimax-m3", "kimi-k3", "gemma-4", "olmo-3", "xlam"),
+    )
+)
+"""For tests that take long in each format: all of them where long tests were asked for, else one of each kind."""
 HAS_ONE_CALL = ("harmony", "llama-3", "internlm-2", "gigachat-3")
 """Formats whose templates write one call in a message."""
 HAS_NO_CONTENT_BEFORE_CALLS = ("harmony", "command-r7b", "command-a")
