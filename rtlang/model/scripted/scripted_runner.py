@@ -93,7 +93,7 @@ class ScriptedRunner:
         self.num_replayed = self.num_eager = 0
         self._sleep = sleep
         self._slots = np.zeros((0, config.page_size), dtype=_TOKEN)
-        self._replies: OrderedDict[tuple[int, int], _Writing | RtlangError] = OrderedDict()
+        self._replies: OrderedDict[tuple[int, int], _Writing] = OrderedDict()
 
     def load(self) -> None:
         """Read the script and allocate the pages.
@@ -210,11 +210,11 @@ class ScriptedRunner:
         """The reply that a row writes, or why there is none. `known`: the tokens before the first sampled one."""
         key = row.request_id, row.choice
         found = self._replies.get(key)
-        if found is None or not row.num_output_tokens:  # the steps that measure the runner have ids of later requests
+        if found is None or not row.num_output_tokens:
             try:
                 found = self._begun(known[: len(known) - row.num_output_tokens])
-            except RtlangError as error:
-                found = error
+            except RtlangError as error:  # not kept: the steps that measure the runner have ids of later requests
+                return error
             self._replies[key] = found
             if len(self._replies) > _MAX_REPLIES:
                 self._replies.popitem(last=False)

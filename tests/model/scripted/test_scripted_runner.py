@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import queue
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,7 +15,10 @@ from openai import OpenAI
 
 import rtlang as rt
 from rtlang.contract.config import RuntimeConfig, ServeConfig
+from rtlang.contract.events import Completion, Event, GraphFailed, NodeFailed, NodeFinished
 from rtlang.contract.params import SamplingParams
+from rtlang.contract.request_graph import Generate, RequestGraph, RoleEnd, RoleStart, Text
+from rtlang.contract.runs.run_options import RunOptions
 from rtlang.contract.step import Row, Step
 from rtlang.engine.planning.calibration import calibrated
 from rtlang.model.scripted.scripted_runner import ScriptedRunner
@@ -207,3 +211,22 @@ def test_delays_are_waited_for_once_and_by_token(tmp_path: Path) -> None:
         tokens += [token.token_id for token in runner.collect(flight).rows[0].tokens]
     assert slept == [3.0, *[0.25] * (outputs - 1)]
     assert outputs > 1
+
+
+def test_a_reply_goes_on_after_its_engine_was_lost(tmp_path: Path) -> None:
+    prompt = (RoleStart("user"), "story of Ann", RoleEnd(), RoleStart("assistant"))
+    graph = RequestGraph((Text(0, None, prompt), Generate(1, 0, None, SamplingParams(max_tokens=300))), outputs=(1,))
+
+    def run(continue_from: dict[int, tuple[tuple[int, ...], ...]]) -> Completion:
+        with rt.Runtime(model=script_file(tmp_path)) as runtime:  # its first request has the id of a measured step
+            events: queue.Queue[Event] = queue.Queue()
+            runtime.submit(graph, events.put, RunOptions(continue_from=continue_from))
+            while True:
+                event = events.get(timeout=60)
+                assert not isinstance(event, NodeFailed | GraphFailed), event
+                if isinstance(event, NodeFinished) and event.node_id == 1:
+                    return event.completions[0]
+
+    whole = run({})
+    assert whole.text.startswith("Ann: word0")
+    assert run({1: (whole.token_ids[:5],)}).token_ids == whole.token_ids
