@@ -30,6 +30,7 @@ async def remember_outputs(service: StreamService, asked: Asked, principal: Prin
         if isinstance(event, NodeFinished)
         for each in event.completions
         if each.token_ids
+        and not isinstance(each.stop_match, str)  # a stop cuts within tokens: these are not the model's
     ]
     prompt = asked.graph.nodes[0]
     if not outputs or not isinstance(prompt, Text) or len(prompt.parts) != 1:

@@ -79,6 +79,17 @@ def test_every_choice_goes_on_with_its_own_tokens(
         assert not any(tokens(clients["bob"], going_on(text))[: len(each)] == each for each in known)
 
 
+def test_an_answer_that_a_stop_has_cut_within_a_token_is_not_kept(
+    clients: dict[str, OpenAI], told: list[tuple[bytes, list[list[int]]]]
+) -> None:
+    asked: list[Any] = [{"role": "user", "content": "Who is at the door? Give a name and an age."}]
+    options: dict[str, Any] = {"model": "default", "messages": asked, "temperature": 0, "max_tokens": 6}
+    whole = clients["bob"].chat.completions.create(**options).choices[0].message.content or ""
+    cut = clients["ann"].chat.completions.create(**options, stop=[whole[3:5]])
+    assert cut.choices[0].message.content == whole[:3]
+    assert all(key != prompt_key(tokens(clients["ann"], asked)) for key, _ in told[1:])
+
+
 def test_an_answer_comes_whole_if_its_tokens_cannot_be_kept(
     clients: dict[str, OpenAI], monkeypatch: pytest.MonkeyPatch
 ) -> None:
