@@ -73,7 +73,7 @@ def create_app(service: StreamService) -> Starlette:
     """The ASGI application of a server."""
     all_routes = [route for group in GROUPS for route in group(service)]
     service.routes = all_routes
-    all_routes.append(description_route(all_routes, TABLES))
+    all_routes.append(description_route(service, all_routes, TABLES))
     return Starlette(
         routes=all_routes,
         middleware=[

@@ -7,10 +7,10 @@ listed is refused, too.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
@@ -18,10 +18,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from rtlang.contract import version
+from rtlang.contract.accounts.request_account import WorkKind
+from rtlang.serve.http.client_work import run_for
 from rtlang.serve.http.middleware.access_middleware import OPEN_PATHS
 from rtlang.serve.openai.fields import FieldTable
+from rtlang.serve.service import StreamService
 
 PATH = "/openapi.json"
+DESCRIPTION_S = 0.005
+"""Price of the description."""
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 _NUMBER, _INTEGER, _TEXT, _FLAG, _LIST, _OBJECT = (
     {"type": name} for name in ("number", "integer", "string", "boolean", "array", "object")
@@ -123,13 +128,14 @@ def _encoded(routes: Sequence[Route], tables: Mapping[str, FieldTable]) -> bytes
     return json.dumps(description(routes, tables), ensure_ascii=False).encode()
 
 
-def description_route(routes: Sequence[Route], tables: Mapping[str, FieldTable]) -> Route:
+def description_route(service: StreamService, routes: Sequence[Route], tables: Mapping[str, FieldTable]) -> Route:
     """The route of the description, which is made once."""
     made: list[bytes] = []
 
     async def describe(request: Request) -> Response:
         if not made:  # it takes milliseconds
-            made.append(await asyncio.to_thread(_encoded, routes, tables))
+            write = partial(_encoded, routes, tables)
+            made.append(await run_for(request, service, DESCRIPTION_S, write, kind=WorkKind.OTHER, may_wait=True))
         return Response(made[0], media_type="application/json")
 
     return Route(PATH, describe)
