@@ -55,7 +55,7 @@ def program(request: Request) -> Key:
             rank = min(rank, deadline - DEADLINE_S)
     served_s, turn = own.service_s, request.turn
     if turn is not None and turn.is_of_chat:
-        rank, served_s = min(rank, turn.arrival_s), max(served_s, min(turn.session.service_s, LEAD_S / SERVICE_WEIGHT))
+        rank, served_s = min(rank, turn.arrival_s), max(served_s, min(turn.service_s, LEAD_S / SERVICE_WEIGHT))
     service_s = _in_doubling_steps(served_s) + _in_doubling_steps(request.prompt_s)
     return (
         rank + AGEING_S * request.spec.priority + SERVICE_WEIGHT * service_s,

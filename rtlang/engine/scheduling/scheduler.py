@@ -507,14 +507,11 @@ class Scheduler:
         turn = request.turn
         if self._sessions is None or turn is None or request.spec.priority < 0:
             return True
-        owner = turn.session.owner
-        if self._sessions.may_start(turn, now - request.arrival_time, now, is_behind=owner in plan.refused):
+        token_s = self.planner.token_s
+        if self._sessions.may_start(turn, now - request.arrival_time, token_s, now, plan.refused):
             return True
         if self._idle_since is not None and not (self.running or plan.scheduled):
-            cost_s = len(request.token_ids) * self.planner.token_s
-            if now - self._idle_since >= IDLE_COSTS * cost_s:
-                return True
-        plan.refused.add(owner)
+            return now - self._idle_since >= IDLE_COSTS * len(request.token_ids) * token_s
         return False
 
     def _admit(self, plan: StepPlan, request: Request) -> bool | None:

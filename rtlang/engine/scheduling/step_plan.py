@@ -23,7 +23,7 @@ class StepPlan:
         max_looked_up: work of looking for waiting prompts in the cache, by each flow.
         passed_over: waiting requests that cannot start in this step; they go back to their queues.
         blocked, num_blocked: waiting requests that found no pages, and their number, in which one that waited too long counts for all.
-        refused: the owners of sessions that wait for room.
+        refused: the owners of sessions that wait for room, and whether the session is new.
         unfinished: running requests in prefill; None until somebody asks.
         largest: the flow with the most rows for its weight; None until somebody asks.
     """
@@ -39,7 +39,7 @@ class StepPlan:
     passed_over: list[tuple[Flow, Entry]] = field(default_factory=list)
     blocked: list[Request] = field(default_factory=list)
     num_blocked: int = 0
-    refused: set[str] = field(default_factory=set)
+    refused: set[tuple[str, bool]] = field(default_factory=set)
     unfinished: list[Request] | None = None
     largest: Flow | None = None
 

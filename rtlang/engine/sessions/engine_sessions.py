@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Collection, Sequence
 from hashlib import blake2b
 
@@ -44,6 +44,7 @@ class EngineSessions:
         self.table = SessionTable(self._forget)
         self.num_returning_tokens = self.num_cached_tokens = self.num_forks = 0
         self._cache, self._page_size = cache, cache.page_size
+        self._num_waiting: Counter[str] = Counter()  # own tokens of chats that have not started, by owner
         self._recent: OrderedDict[str, dict[Session, None]] = OrderedDict()  # by owner, the one seen last at the end
 
     def begin(
@@ -67,24 +68,42 @@ class EngineSessions:
         session = turn.session
         if self.residency.is_full and self.residency.is_resident(session):  # before all that wait for room
             turn.arrival_s = max(session.first_seen_s, now - LEAD_S - MAX_WAIT_S)
+        if not self.residency.takes_turns(session.owner):
+            turn.service_s = session.service_s
         if turn.kind is TurnKind.NEW:
             session.num_shared_tokens = session.num_root_tokens = self._cache.num_in_pages(prompt_ids, scope)
         self.num_forks += turn.kind is TurnKind.FORK
         self._note(session)
         turn.is_of_chat = options is not None
+        if turn.is_of_chat:
+            turn.num_own_tokens = max(0, session.num_prompt_tokens - session.num_root_tokens)
+            self._num_waiting[session.owner] += turn.num_own_tokens
         if options is not None:
             if options.key is not None:
                 session.key_digest = blake2b(options.key.encode(), digest_size=4).hexdigest()
             session.keep_s = options.keep_s
         return turn
 
-    def may_start(self, turn: Turn, waited_s: float, now: float, *, is_behind: bool) -> bool:
-        """Whether a waiting request may start; see `Residency.may_start`."""
+    def may_start(
+        self, turn: Turn, waited_s: float, token_s: float, now: float, refused: set[tuple[str, bool]]
+    ) -> bool:
+        """Whether a request that waits has its turn among the sessions; see `Residency`.
+
+        Args:
+            token_s: expected time of computing a token of a prompt, 0 if unknown.
+            refused: owners of requests that go before it and were refused, and whether their sessions are new; this one is added if it is.
+        """
         session = turn.session
         if turn.is_started or not turn.is_of_chat:
             return True
-        num_own = session.num_prompt_tokens - session.num_root_tokens
-        return self.residency.may_start(session, num_own, waited_s, now, is_behind=is_behind)
+        if waited_s >= self.residency.longest_wait_s(session.owner, self._num_waiting[session.owner], token_s):
+            return True
+        is_new = turn.kind is TurnKind.NEW
+        kind = session.owner, is_new
+        if self.residency.may_start(session, turn.num_own_tokens, now, is_new=is_new, is_behind=kind in refused):
+            return True
+        refused.add(kind)
+        return False
 
     def start(self, turn: Turn) -> None:
         """Note that a request has a row. Repeated calls do nothing."""
@@ -92,6 +111,7 @@ class EngineSessions:
             turn.is_started = True
             turn.session.num_started += 1
             if turn.is_of_chat:
+                self._note_waited(turn)
                 self.residency.start(turn.session)
 
     def end(
@@ -133,6 +153,8 @@ class EngineSessions:
             self.pages.keep(session, token_ids, scope, is_certain=stays_until is not None)
         if turn.is_started:
             session.num_started -= 1
+        elif turn.is_of_chat:
+            self._note_waited(turn)
         if turn.is_started and turn.is_of_chat:
             self.residency.end(session, stays_until, now)
 
@@ -147,6 +169,13 @@ class EngineSessions:
         if session.num_running:
             return "running" if session.num_started else "waiting"
         return "calling" if session.reply is ReplyKind.CALLS else "answered"
+
+    def _note_waited(self, turn: Turn) -> None:
+        """A request of a chat waits for its turn no longer."""
+        owner = turn.session.owner
+        self._num_waiting[owner] -= turn.num_own_tokens
+        if not self._num_waiting[owner]:
+            del self._num_waiting[owner]
 
     def _note(self, session: Session) -> None:
         """Move a session to the end of the recent ones of its principal."""

@@ -6,6 +6,10 @@ when it has got a final answer, when it is not continued for longer than nearly 
 the youngest that waits for its client leaves. A session that is not resident waits for room, but no longer than `MAX_WAIT_S`. Source:
 Denning 1968, who limits the working sets of processes in the same way.
 
+A new session has little of its own beside its system prompt, and starts as long as that fits. One that was there before has a long prompt
+to compute, and returns only when there is room to grow: otherwise it would soon leave again, and wait in many turns in place of one. Where
+very many wait, sessions take turns, and each wait is bounded by the time of the prompts that wait.
+
 Forks belong to the session from which they were forked: it is waiting for them. Principals have equal parts of the room while several use
 it, and one without a resident never waits. Pure: time is an argument.
 """
@@ -26,8 +30,13 @@ MAX_WAIT_S = 120.0
 """Longest wait of a session for room."""
 ROOM_SHARE = 0.9
 """Share of the pool for the tokens of residents: running requests grow."""
-ADMISSION_SHARE = 0.7
-"""Share of the pool up to which sessions become resident, since residents grow: with `ROOM_SHARE`, each session would leave five times."""
+RETURN_SHARE = 0.55
+"""Share of the pool up to which sessions become resident again, since residents grow. In simulations, sessions left more often with 0.65,
+and waited for longer with 0.5."""
+CROWD, PATIENCE = 1.5, 3.0
+"""When prompts with more than `CROWD` times the tokens of their owner's part of the room wait, sessions take turns, since some would wait
+too long for the others to end: the one that is resident for longest leaves, and a request waits for at most `PATIENCE` times the time of
+computing all prompts that wait. So about a third of the machine's time is spent on prompts that were computed before."""
 GRACE_S = 1.0
 """Time for which a session with a final answer may go on without waiting: it may be the sub-agent of one that goes on now."""
 RENEWED_S = 1.0
@@ -89,13 +98,14 @@ class Residency:
         self, num_tokens: int, on_leave: Callable[[Family, Leaving], None] = lambda family, leaving: None
     ) -> None:
         self.num_tokens = self.num_suspended = 0
-        self._room, self._admission = int(num_tokens * ROOM_SHARE), int(num_tokens * ADMISSION_SHARE)
+        self._room, self._return_room = int(num_tokens * ROOM_SHARE), int(num_tokens * RETURN_SHARE)
         self._on_leave = on_leave
-        self._families: dict[int, Family] = {}  # by root session
+        self._families: dict[int, Family] = {}  # by root session, in the order in which they became resident
         self._answered: OrderedDict[int, tuple[float, Family]] = (
             OrderedDict()
         )  # by root session: until when it counts as resident
         self._by_owner: Counter[str] = Counter()  # tokens
+        self._crowded: set[str] = set()  # owners whose sessions take turns
         self._expiring: list[tuple[float, int, Family]] = []
         self._serial = count()
 
@@ -105,28 +115,45 @@ class Residency:
     @property
     def is_full(self) -> bool:
         """Whether a session that is not resident may have to wait."""
-        return self.num_tokens > self._admission
+        return self.num_tokens > self._return_room
+
+    def takes_turns(self, owner: str) -> bool:
+        """Whether so many sessions of an owner wait that they take turns."""
+        return owner in self._crowded
 
     def is_resident(self, session: Session) -> bool:
         """Whether a session is resident, or was until its final answer a moment ago."""
         return session.root_id in self._families or session.root_id in self._answered
 
-    def may_start(self, session: Session, num_own: int, waited_s: float, now: float, *, is_behind: bool) -> bool:
-        """Whether a request of a session may start now.
+    def may_start(self, session: Session, num_own: int, now: float, *, is_new: bool, is_behind: bool) -> bool:
+        """Whether there is room for a session, so that its request may start now.
 
         Args:
             num_own: tokens of its prompt that it shares with no other session.
-            waited_s: seconds since it arrived.
-            is_behind: whether an earlier request of the same owner waits for room.
+            is_new: whether it is the first request of its session and of that from which it was forked.
+            is_behind: whether another of the same owner that goes before it waits for room, and is new if this one is.
         """
         self._expire(now)
         own = self._by_owner[session.owner]
-        if self.is_resident(session) or waited_s >= MAX_WAIT_S or not own:
+        if self.is_resident(session) or not own:
             return True
-        if not is_behind and self.num_tokens + num_own <= self._admission:
-            return True
-        others = len(self._by_owner) - 1
-        return not is_behind and others > 0 and own + num_own <= self._admission / (1 + others)
+        if is_behind:
+            return False
+        room, others = self._room if is_new else self._return_room, len(self._by_owner) - 1
+        return self.num_tokens + num_own <= room or (others > 0 and own + num_own <= room / (1 + others))
+
+    def longest_wait_s(self, owner: str, num_waiting: int, token_s: float) -> float:
+        """The time after which a request starts in any case.
+
+        Args:
+            num_waiting: own tokens of all prompts of its owner that wait.
+            token_s: expected time of computing a token of a prompt, 0 if unknown.
+        """
+        if not token_s or num_waiting * len(self._by_owner) <= CROWD * self._room:
+            self._crowded.discard(owner)
+            return MAX_WAIT_S
+        self._crowded.add(owner)
+        return min(MAX_WAIT_S, PATIENCE * num_waiting * token_s)
 
     def start(self, session: Session) -> None:
         """Note that a request of a session starts, which makes the session resident."""
@@ -163,9 +190,11 @@ class Residency:
         if not family.num_started:
             family.expires_s = max(family.latest_s, now + RENEWED_S)
             heapq.heappush(self._expiring, (family.expires_s, next(self._serial), family))
-        while self.num_tokens > self._room and len(self._families) > 1 and (youngest := self._youngest()) is not None:
+        while (
+            self.num_tokens > self._room and len(self._families) > 1 and (leaving := self._next_to_leave()) is not None
+        ):
             self.num_suspended += 1
-            self._leave(youngest, Leaving.SUSPENDED)
+            self._leave(leaving, Leaving.SUSPENDED)
 
     def is_contested(self, owner: str) -> bool:
         """Whether the residents of an owner take more than half of the room."""
@@ -185,12 +214,17 @@ class Residency:
         assert self.num_tokens == sum(each.num_tokens for each in families) == self._by_owner.total()
         assert all(each.num_tokens == sum(each.members.values()) for each in families)
         assert all(each.num_started >= 0 for each in families)
+        assert self._crowded <= set(self._by_owner)
         assert set(self._by_owner) <= {each.owner for each in families}
 
-    def _youngest(self) -> Family | None:
-        """Of the owner with the most tokens that has one, the youngest family without a started request."""
+    def _next_to_leave(self) -> Family | None:
+        """Of the owner with the most tokens that has one, a family without a started request: the youngest, or in turn if it is crowded."""
         idle = [each for each in self._families.values() if not each.num_started]
-        return max(idle, key=lambda each: (self._by_owner[each.owner], each.arrival_s), default=None)
+        if not idle:
+            return None
+        owner = max((each.owner for each in idle), key=lambda name: self._by_owner[name])
+        own = (each for each in idle if each.owner == owner)
+        return next(own) if owner in self._crowded else max(own, key=lambda each: each.arrival_s)
 
     def _leave(self, family: Family, leaving: Leaving) -> None:
         self._remove(family)
@@ -226,6 +260,7 @@ class Residency:
         self._by_owner[owner] += num_more
         if not self._by_owner[owner]:
             del self._by_owner[owner]
+            self._crowded.discard(owner)
 
     def _expire(self, now: float) -> None:
         while self._answered and next(iter(self._answered.values()))[0] <= now:

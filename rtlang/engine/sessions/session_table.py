@@ -114,6 +114,8 @@ class Turn:
         is_rewritten: whether the client wrote the last reply differently from its tokens.
         idle_s: seconds since the last reply; None for a session without one.
         arrival_s: when it came; of a session that was there before, the time of its beginning, but at most `LEAD_S` earlier.
+        num_own_tokens: of its prompt, without what its session shares with others; 0 if it does not answer a chat.
+        service_s: seconds of computing for the session before, as far as they count for the order.
         opening: a digest of the first block of its prompt, which sessions with the same system prompt have in common.
         is_of_chat: whether it answers a chat, as its door says.
         is_started: whether it has had a row.
@@ -127,6 +129,8 @@ class Turn:
     idle_s: float | None
     chain: TokenChain
     arrival_s: float = 0.0
+    num_own_tokens: int = 0
+    service_s: float = 0.0
     opening: bytes = b""
     is_of_chat: bool = False
     is_started: bool = False

@@ -115,9 +115,9 @@ def test_a_session_that_comes_back_goes_before_new_ones_for_a_bounded_time() -> 
     assert back.turn is not None
     assert order("program", [chat(3, [8], 100.0 - LEAD_S + 1), back]) == [2, 3]
     assert order("program", [chat(4, [9], 100.0 - LEAD_S - 1), back]) == [4, 2]
-    back.turn.session.service_s = 2.0
+    back.turn.service_s = 2.0
     assert order("program", [chat(5, [10], 100.0 - LEAD_S + 1), back]) == [5, 2]
-    back.turn.session.service_s = 1e9
+    back.turn.service_s = 1e9
     assert order("program", [chat(6, [11], 101.0), back]) == [2, 6], (
         "however much it had, new ones do not pass for good"
     )

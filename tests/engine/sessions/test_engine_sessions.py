@@ -118,10 +118,10 @@ def test_a_resident_goes_before_all_that_wait_for_room() -> None:
     first = begin(list(range(1, 35)), 0.0)
     sessions.start(first)
     sessions.end(first, list(range(1, 36)), 34, "c", PUBLIC, chat, 1.0, num_cached=0)
-    assert not sessions.may_start(begin([90, 91, 92], 2.0), 1.0, 2.0, is_behind=False)
+    assert not sessions.may_start(begin([90, 91, 92], 2.0), 1.0, 0.0, 2.0, set())
     back = begin(list(range(1, 40)), 200.0)
     assert back.arrival_s == 200.0 - LEAD_S - MAX_WAIT_S
-    assert sessions.may_start(back, 0.0, 200.0, is_behind=True)
+    assert sessions.may_start(back, 0.0, 0.0, 200.0, {("a", False)})
     assert begin([94, 95], 200.0).arrival_s == 200.0
 
 
@@ -203,3 +203,15 @@ def test_agents_in_a_pool_that_is_too_small_find_what_they_come_back_with(monkey
     assert inferred.cached_share > 0.9
     assert percentile(inferred.later_s, 0.9) <= 0.6 * percentile(plain.later_s, 0.9)
     assert inferred.end_s < plain.end_s
+
+
+def test_sessions_take_no_more_steps_where_the_pool_has_room_for_all() -> None:
+    """Beside plain LRU, in simulated time: light load must not pay for what crowded pools need."""
+    sizes = Sizes(4, 6, scale=1 / 120, num_output=4)
+    tasks = make_tasks(sizes, 1)
+    num_steps = []
+    for settings in ({}, {"infer_sessions": False, "eviction": "recent"}):
+        seen: list[Engine] = []
+        figures = AgentSimulation(tasks, 3, pool_pages(tasks, 3, sizes, 0.5), sizes, see=seen.append, **settings).run()
+        num_steps.append((len(seen), figures.num_computed, figures.end_s))
+    assert num_steps[0] == num_steps[1]

@@ -6,7 +6,16 @@ import random
 
 import pytest
 
-from rtlang.engine.sessions.residency import ADMISSION_SHARE, GRACE_S, MAX_WAIT_S, Leaving, Residency
+from rtlang.engine.sessions.residency import (
+    CROWD,
+    GRACE_S,
+    MAX_WAIT_S,
+    PATIENCE,
+    RETURN_SHARE,
+    ROOM_SHARE,
+    Leaving,
+    Residency,
+)
 from rtlang.engine.sessions.return_times import ReplyKind
 from rtlang.engine.sessions.session_table import Session
 from tests.support.long_tests import sized
@@ -20,6 +29,12 @@ def session(number: int, owner: str = "a", arrival: float = 0.0, num_tokens: int
     return made
 
 
+def may_start(
+    residency: Residency, each: Session, num_own: int, now: float, *, is_new: bool = False, is_behind: bool = False
+) -> bool:
+    return residency.may_start(each, num_own, now, is_new=is_new, is_behind=is_behind)
+
+
 def run(
     residency: Residency, each: Session, until: float | None, now: float, reply: ReplyKind = ReplyKind.CALLS
 ) -> None:
@@ -28,17 +43,38 @@ def run(
     residency.end(each, until, now)
 
 
-def test_a_session_waits_while_the_others_fill_the_room_but_not_for_good() -> None:
+def test_sessions_return_when_there_is_room_to_grow_and_new_ones_start_while_they_fit() -> None:
     residency = Residency(POOL)
-    first, second = session(1, num_tokens=600), session(2, num_tokens=200)
-    assert residency.may_start(first, 600, 0.0, 0.0, is_behind=True)
+    first, second = session(1, num_tokens=500), session(2, num_tokens=200)
+    assert may_start(residency, first, 500, 0.0)
     run(residency, first, 50.0, 0.0)
-    assert not residency.may_start(second, 200, 0.0, 1.0, is_behind=False)
-    assert residency.may_start(second, int(POOL * ADMISSION_SHARE) - 600, 0.0, 1.0, is_behind=False)
-    assert not residency.may_start(second, 1, 0.0, 1.0, is_behind=True)
-    assert residency.may_start(second, 200, MAX_WAIT_S, 1.0, is_behind=True)
-    assert residency.may_start(first, 900, 0.0, 1.0, is_behind=True)
-    assert residency.may_start(second, 200, 0.0, 50.0, is_behind=True), "the first one is overdue"
+    for is_new, share in ((False, RETURN_SHARE), (True, ROOM_SHARE)):
+        num_free = int(POOL * share) - 500
+        assert not may_start(residency, second, num_free + 1, 1.0, is_new=is_new)
+        assert may_start(residency, second, num_free, 1.0, is_new=is_new)
+        assert not may_start(residency, second, 1, 1.0, is_new=is_new, is_behind=True)
+    assert may_start(residency, first, 900, 1.0, is_behind=True)
+    assert may_start(residency, second, 200, 50.0, is_behind=True), "the first one is overdue"
+
+
+def test_where_many_wait_sessions_take_turns_within_the_time_of_their_prompts() -> None:
+    left: list[int] = []
+    residency = Residency(POOL, lambda family, leaving: left.append(family.root_id))
+    for number, arrival in ((1, 2.0), (2, 1.0)):
+        run(residency, session(number, arrival=arrival, num_tokens=400), 100.0, 3.0)
+    most = int(CROWD * ROOM_SHARE * POOL)
+    for num_waiting, token_s in ((most, 0.01), (most + 1, 0.0)):
+        assert residency.longest_wait_s("a", num_waiting, token_s) == MAX_WAIT_S
+        assert not residency.takes_turns("a")
+    assert residency.longest_wait_s("a", most + 1, 0.01) == pytest.approx(PATIENCE * (most + 1) * 0.01)
+    assert residency.longest_wait_s("a", most + 1, 9.0) == MAX_WAIT_S
+    assert residency.takes_turns("a")
+    run(residency, session(3, arrival=0.0, num_tokens=200), 100.0, 4.0)
+    assert left == [1], "it is resident for longest"
+    assert residency.longest_wait_s("a", 1, 0.01) == MAX_WAIT_S
+    run(residency, session(4, arrival=3.0, num_tokens=400), 100.0, 5.0)
+    assert left == [1, 4], "the youngest"
+    residency.check()
 
 
 def test_the_youngest_that_waits_for_its_client_leaves_when_the_residents_outgrow_the_room() -> None:
@@ -62,9 +98,9 @@ def test_an_answer_leaves_and_may_go_on_for_a_while() -> None:
     run(residency, session(9, num_tokens=500), 100.0, 0.0)
     run(residency, agent, None, 1.0, ReplyKind.FINAL)
     assert residency.num_tokens == 500
-    assert residency.may_start(agent, 600, 0.0, 1.0 + GRACE_S / 2, is_behind=True)
+    assert may_start(residency, agent, 600, 1.0 + GRACE_S / 2, is_behind=True)
     assert left == []
-    assert not residency.may_start(agent, 600, 0.0, 1.0 + GRACE_S, is_behind=False)
+    assert not may_start(residency, agent, 600, 1.0 + GRACE_S)
     assert left == [Leaving.ANSWERED]
 
 
@@ -72,7 +108,7 @@ def test_a_principal_without_residents_never_waits_and_two_have_equal_parts() ->
     residency = Residency(POOL)
     run(residency, session(1, "a", num_tokens=800), 100.0, 0.0)
     other = session(2, "b", num_tokens=300)
-    assert residency.may_start(other, 300, 0.0, 0.0, is_behind=False)
+    assert may_start(residency, other, 300, 0.0)
     run(residency, other, 100.0, 0.0)
     assert [each.owner for each in residency] == ["b"], "the owner with the most tokens gives them up"
 
@@ -96,7 +132,8 @@ def test_sums_are_right_under_random_traces(seed: int) -> None:
             each = generator.choice(sessions)
             each.num_prompt_tokens += generator.randrange(50)
             each.num_tokens = max(each.num_tokens, each.num_prompt_tokens)
-            residency.may_start(each, each.num_prompt_tokens, generator.random() * 200, now, is_behind=False)
+            may_start(residency, each, each.num_prompt_tokens, now)
+            residency.longest_wait_s(each.owner, generator.randrange(4 * POOL), 0.1)
             each.num_running += 1
             residency.start(each)
             running.append(each)
