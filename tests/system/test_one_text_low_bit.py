@@ -83,6 +83,7 @@ def test_a_request_has_one_text(case: str, kind: str, dtype: str, tmp_path: Path
 
 
 @pytest.mark.slow
+@pytest.mark.long  # the same checks as above, on files of 100 MB and more
 @pytest.mark.parametrize("name", ["smollm2", "gemma3"])
 def test_a_request_to_a_published_file_has_one_text(name: str) -> None:
     check_one_text(requests(40_000), model=str(real_gguf(name)), deterministic=name == "gemma3")
