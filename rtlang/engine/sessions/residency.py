@@ -30,9 +30,9 @@ MAX_WAIT_S = 120.0
 """Longest wait of a session for room."""
 ROOM_SHARE = 0.9
 """Share of the pool for the tokens of residents: running requests grow."""
-RETURN_SHARE = 0.55
-"""Share of the pool up to which sessions become resident again, since residents grow. In simulations, sessions left more often with 0.65,
-and waited for longer with 0.5."""
+RETURN_SHARE = 0.48
+"""Share of the pool that residents fill at most when a session becomes resident again, since residents grow. In simulations, sessions left
+more often with larger shares, and waited for longer with smaller ones."""
 CROWD, PATIENCE = 1.5, 3.0
 """When prompts with more than `CROWD` times the tokens of their owner's part of the room wait, sessions take turns, since some would wait
 too long for the others to end: the one that is resident for longest leaves, and a request waits for at most `PATIENCE` times the time of
@@ -139,8 +139,10 @@ class Residency:
             return True
         if is_behind:
             return False
-        room, others = self._room if is_new else self._return_room, len(self._by_owner) - 1
-        return self.num_tokens + num_own <= room or (others > 0 and own + num_own <= room / (1 + others))
+        others = len(self._by_owner) - 1
+        if others > 0 and own + num_own <= self._room / (1 + others):
+            return True
+        return self.num_tokens + num_own <= self._room and (is_new or self.num_tokens <= self._return_room)
 
     def longest_wait_s(self, owner: str, num_waiting: int, token_s: float) -> float:
         """The time after which a request starts in any case.

@@ -45,15 +45,19 @@ def run(
 
 def test_sessions_return_when_there_is_room_to_grow_and_new_ones_start_while_they_fit() -> None:
     residency = Residency(POOL)
-    first, second = session(1, num_tokens=500), session(2, num_tokens=200)
-    assert may_start(residency, first, 500, 0.0)
+    most, room = int(POOL * RETURN_SHARE), int(POOL * ROOM_SHARE)
+    first, second = session(1, num_tokens=most), session(2, num_tokens=200)
+    assert may_start(residency, first, most, 0.0)
     run(residency, first, 50.0, 0.0)
-    for is_new, share in ((False, RETURN_SHARE), (True, ROOM_SHARE)):
-        num_free = int(POOL * share) - 500
-        assert not may_start(residency, second, num_free + 1, 1.0, is_new=is_new)
-        assert may_start(residency, second, num_free, 1.0, is_new=is_new)
+    for is_new in (False, True):
+        assert may_start(residency, second, room - most, 1.0, is_new=is_new)
+        assert not may_start(residency, second, room - most + 1, 1.0, is_new=is_new)
         assert not may_start(residency, second, 1, 1.0, is_new=is_new, is_behind=True)
-    assert may_start(residency, first, 900, 1.0, is_behind=True)
+    first.num_prompt_tokens = first.num_tokens = most + 1
+    run(residency, first, 50.0, 1.0)
+    assert may_start(residency, second, 1, 2.0, is_new=True)
+    assert not may_start(residency, second, 1, 2.0)
+    assert may_start(residency, first, 900, 2.0, is_behind=True)
     assert may_start(residency, second, 200, 50.0, is_behind=True), "the first one is overdue"
 
 
