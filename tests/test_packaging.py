@@ -27,6 +27,8 @@ UNDECLARED = {
         "referencing",
         "pydantic_core",
         "typing_extensions",
+        "anyio",  # with the next one, a part of `mcp`
+        "mcp_types",
     },
     "grammars": {"jsonschema", "referencing", "llama_cpp", "pydantic"},
     "kernels": set(),
@@ -44,7 +46,7 @@ def module_name(requirement: str) -> str:
     name = re.split(r"[^\w-]", requirement)[0].replace("-", "_")
     if name.startswith("opentelemetry_"):  # a namespace of several distributions
         return "opentelemetry"
-    return {"grpcio": "grpc"}.get(name, name)
+    return {"grpcio": "grpc", "pyyaml": "yaml"}.get(name, name)
 
 
 def imported(folder: str) -> set[str]:

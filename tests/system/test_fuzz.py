@@ -84,7 +84,7 @@ def test_a_server_that_says_nothing_hangs(monkeypatch: pytest.MonkeyPatch) -> No
         with ScriptedRuntime(default="ab", checks=False) as target:
             server = MemoryServer(target)
             assert await server.converse("rtlang.v1.json", [b'{"t": "hello", "v": 1}'], is_text=True) > 0
-            monkeypatch.setattr(memory_server.StreamSocket, "_process", lambda self: None)
+            monkeypatch.setattr(memory_server.StreamSocket, "_process", lambda *given: None)
             with pytest.raises(Hang, match="no pong after 1 messages"):
                 await server.converse("rtlang.v1.json", [b"{}"], is_text=True)
             monkeypatch.setattr(server, "_app", never)

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from rtlang.contract.errors import BudgetError, ConstraintError, GraphError, RtlangError
-from rtlang.contract.events import Event, GraphFailed, NodeFailed
+from rtlang.contract.events import Event, GraphFailed, NodeFailed, TextDelta
 from rtlang.contract.runs.principal import Principal
 from rtlang.contract.runs.run_options import Ability, RunOptions
 from rtlang.serve.http.answered_prompts import remember_outputs
@@ -43,8 +43,10 @@ async def asked_events(
         except GraphError as error:  # the fields are checked, so this is about a text or token ids of the prompt
             raise HttpError(400, error.reason, code=error.code, param=asked.prompt_field) from error
         async for events in stream.batches():
-            for event in events:
+            for index, event in enumerate(events):
                 if isinstance(event, (NodeFailed, GraphFailed)):
+                    if any(isinstance(each, TextDelta) for each in events[:index]):
+                        yield events[:index]
                     raise _failure(event.error, asked)
             await remember_outputs(service, asked, principal, events)
             yield events
