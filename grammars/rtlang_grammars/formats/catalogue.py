@@ -301,7 +301,7 @@ _LISTED = (
         Calls(("<｜tool_calls_begin｜>\n",), ("\n<｜tool_calls_end｜>",)),
         ("\n",),
         ('<steptml:parameter name="', '">', "</steptml:parameter>\n"),
-        ("<",),
+        ("<steptml:parameter", "</steptml:parameter>", "<steptml:invoke", "</steptml:invoke>"),
     ),
     _tagged(
         "minicpm-5",
