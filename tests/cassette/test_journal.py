@@ -100,6 +100,7 @@ def test_answers_with_surrogates_are_kept(tmp_path: Path) -> None:
             assert [isinstance(result.error, rt.CallError) for result in results] == [fails] * 2
 
 
+@pytest.mark.long  # test_journal_kill_trial.py kills at every boundary
 def test_a_run_that_is_killed_again_and_again_has_the_values_of_an_undisturbed_one(tmp_path: Path) -> None:
     journal, calls, out = (str(tmp_path / name) for name in ("run.journal", "calls", "out"))
     rng = random.Random(int(os.environ.get("RTLANG_JOURNAL_SEED", "5")))

@@ -143,7 +143,7 @@ def page_files(scratch: Path) -> list[Path]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("check", [mypy, pyright])
+@pytest.mark.parametrize("check", [pytest.param(mypy, marks=pytest.mark.long), pyright])
 def test_a_type_checker_accepts_the_documentation_and_the_examples(
     check: Callable[..., set[Line]], scratch: Path
 ) -> None:
