@@ -86,17 +86,26 @@ def installed(server: Server) -> Path:
     return folder
 
 
-def tools_of(server: Server) -> list[dict[str, Any]]:
-    """The tools of a server in the form of the OpenAI API. The server runs without a network.
+def started_by(server: Server) -> tuple[list[str], dict[str, str], Path]:
+    """The command of a server without a network, its environment, and its folder.
 
     Raises:
-        RuntimeError: it cannot be installed, or does not answer.
+        RuntimeError: it cannot be installed.
     """
     folder = installed(server)
     (folder / "files").mkdir(exist_ok=True)
     options = [str(folder / "files") if option == "FOLDER" else option for option in server.options]
     command = ["unshare", "--map-root-user", "--net", str(folder / "node_modules" / ".bin" / server.program), *options]
-    variables = {"PATH": os.environ["PATH"], "HOME": str(folder), **dict(server.settings)}
+    return command, {"PATH": os.environ["PATH"], "HOME": str(folder), **dict(server.settings)}, folder
+
+
+def tools_of(server: Server) -> list[dict[str, Any]]:
+    """The tools of a server in the form of the OpenAI API.
+
+    Raises:
+        RuntimeError: it cannot be installed, or does not answer.
+    """
+    command, variables, folder = started_by(server)
     with subprocess.Popen(
         command, cwd=folder, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as process:

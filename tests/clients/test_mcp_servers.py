@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+import rtlang as rt
 from rtlang_grammars.formats.catalogue import FORMATS
 from tests.clients.environments import running_server
-from tests.clients.mcp_servers import SERVERS, Server, long_model, missing, sent, tools_of, walked
+from tests.clients.mcp_servers import SERVERS, Server, long_model, missing, sent, started_by, tools_of, walked
 
 pytestmark = [pytest.mark.clients, pytest.mark.skipif(missing() is not None, reason=f"{missing()} is not installed")]
 
@@ -37,3 +38,22 @@ def test_calls_in_every_format_have_arguments_of_their_schemas(tools: list[dict[
     outcome = walked(name, tools, 0)
     assert outcome.faults == []
     assert outcome.num_calls >= len(tools)
+
+
+@pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.name)
+def test_a_program_gets_the_tools_of_a_server(server: Server) -> None:
+    command, variables, folder = started_by(server)
+    with rt.mcp(command, env=variables, cwd=folder) as found:
+        listed = [tool["function"] for tool in tools_of(server)]
+        assert [each.tool.name for each in found] == [tool["name"] for tool in listed]
+        assert [each.tool.properties.keys() for each in found] == [
+            tool["parameters"].get("properties", {}).keys() for tool in listed
+        ]
+        if server.name == "everything":
+            assert "Grüße" in found.call("echo", message="Grüße")
+        if server.name == "filesystem":
+            path = str(folder / "files" / "näme.txt")
+            found.call("write_file", path=path, content="a\nb")
+            assert found.call("read_text_file", path=path) == {"content": "a\nb"}
+            with pytest.raises(rt.McpError, match="Access denied"):
+                found.call("read_text_file", path="/etc/hostname")
