@@ -51,11 +51,11 @@ class McpRounds:
         body: Mapping[str, Any],
         listed: Sequence[Item],
         first: ResponseTurn,
-        given_tools: Sequence[Any],
+        given: Mapping[str, Any],
         num_body_bytes: int,
     ) -> None:
         self._service, self._principal, self._open_next, self._body = service, principal, open_next, body
-        self._listed, self.first, self._given_tools = listed, first, given_tools
+        self._listed, self.first, self._given = listed, first, given
         self._num_body_bytes = num_body_bytes
         self._labels = {item["server_label"] for item in listed}
         self._number = 0
@@ -244,8 +244,9 @@ class McpRounds:
     def _own(self, response: Mapping[str, Any], output: Sequence[Item]) -> dict[str, Any]:
         """A response of a round with the fields that all rounds share."""
         heading = self.first.writer.heading
-        shared = {name: heading[name] for name in ("id", "created_at", "tool_choice")}
-        return {**response, **shared, "tools": list(self._given_tools), "output": list(output)}
+        shared = {name: heading[name] for name in ("id", "created_at")}
+        given = {"tools": list(self._given["tools"]), "tool_choice": self._given.get("tool_choice") or "auto"}
+        return {**response, **shared, **given, "output": list(output)}
 
     def _numbered(self, chunk: Chunk) -> Chunk:
         self._number += 1
@@ -307,4 +308,4 @@ async def open_rounds(
     first = await open_turn(
         service, inner, principal, run, num_body_bytes, lookup=lookup, on_done=on_done, is_round=True
     )
-    return McpRounds(service, principal, open_next, inner, listed, first, body["tools"], num_body_bytes)
+    return McpRounds(service, principal, open_next, inner, listed, first, body, num_body_bytes)

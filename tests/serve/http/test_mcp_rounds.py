@@ -129,6 +129,14 @@ def test_a_stream_is_one_response(client: OpenAI) -> None:
     assert arguments == ['{"item": "mug"}', '{"item": "car"}', '{"item": "lamp"}']
 
 
+def test_a_response_repeats_the_choice_of_the_request(client: OpenAI) -> None:
+    choice = {"type": "mcp", "server_label": "shop", "name": "buy"}
+    response = created(client, "A long walk.", tool_choice=choice, max_tool_calls=1)
+    assert [item.type for item in response.output][:2] == ["mcp_list_tools", "mcp_call"]
+    assert response.tool_choice.to_dict() == choice
+    assert created(client, "The price?").tool_choice == "auto"
+
+
 def test_a_call_that_only_the_client_can_make_ends_the_rounds(client: OpenAI) -> None:
     response = created(client, "Do both.", SHOP, PAY)
     assert [item.type for item in response.output] == ["mcp_list_tools", "mcp_call", "function_call"]
