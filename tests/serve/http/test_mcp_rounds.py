@@ -12,6 +12,8 @@ from openai import OpenAI
 
 import rtlang as rt
 from rtlang.contract.config import ServeConfig
+from rtlang.serve.http import mcp_rounds
+from rtlang.serve.responses import mcp_servers
 from rtlang.serve.server import TokenizerInfo, running_server
 
 SERVER = '''
@@ -156,6 +158,14 @@ def test_calls_and_tools_are_limited(client: OpenAI) -> None:
     for limit in (0, 1, 2):
         called = created(client, "A long walk.", max_tool_calls=limit).output
         assert sum(item.type == "mcp_call" and item.error is None for item in called) == limit
+
+
+def test_rounds_and_results_are_limited(client: OpenAI, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_rounds, "MAX_ROUNDS", 3)
+    monkeypatch.setattr(mcp_servers, "MAX_OUTPUT_CHARS", 6)
+    response = created(client, "A long walk.")
+    calls = [item for item in response.output if item.type == "mcp_call"]
+    assert [call.output for call in calls] == ["bought"] * 3
 
 
 @pytest.mark.parametrize(
