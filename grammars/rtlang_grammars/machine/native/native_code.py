@@ -1,4 +1,4 @@
-"""Compiles functions with numba and caches them on disk, under a name that changes with every source they contain.
+"""Compiles functions with numba and caches them on disk, under a name that changes with the sources they may contain.
 
 numba's own cache is keyed by one source file and misses changes in inlined functions from other files.
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -154,7 +155,7 @@ def compiled(
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
-        function.__qualname__ += f"_{_digest()}"
+        function.__qualname__ += f"_{_digest(function.__module__)}"
         options.update(_nrt=False, no_cfunc_wrapper=True, no_cpython_wrapper=inner)
         try:
             dispatcher = njit(cache=not inner, **options)(function)
@@ -181,8 +182,30 @@ def as_python(dispatcher: Any) -> FunctionType:
 
 
 @functools.cache
-def _digest() -> str:
+def _digest(module: str) -> str:
+    """The digest of a module's source and of those in `_SOURCES` that it imports, directly or not."""
+    found, waiting = {"rtlang_grammars.machine.native.native_code"}, [module]
+    while waiting:
+        name = waiting.pop()
+        if name in found or not (name == module or _path(name) in _SOURCES):
+            continue
+        found.add(name)
+        if _path(name) in _SOURCES:
+            waiting += _IMPORTED.findall(_source(name))
     digest = hashlib.blake2b(digest_size=4)
-    for name in _SOURCES:
-        digest.update((Path(__file__).parents[2] / name).read_bytes())
+    for name in sorted(found):
+        if _path(name) in _SOURCES:
+            digest.update(_source(name).encode())
     return digest.hexdigest()
+
+
+_IMPORTED = re.compile(r"^from (rtlang_grammars[\w.]*) import ", re.MULTILINE)
+
+
+def _path(module: str) -> str:
+    return module.removeprefix("rtlang_grammars.").replace(".", "/") + ".py"
+
+
+@functools.cache
+def _source(module: str) -> str:
+    return (Path(__file__).parents[2] / _path(module)).read_text()
