@@ -117,6 +117,10 @@ class _LLGuidance:
                     grammar = self._class.grammar_from_json_schema(source, overrides={"whitespace_flexible": flexible})
                 case ConstraintKind.LARK:
                     grammar = self._class.grammar_from_lark(source)
+                case ConstraintKind.GBNF:
+                    from llguidance.gbnf_to_lark import gbnf_to_lark
+
+                    grammar = self._class.grammar_from_lark(gbnf_to_lark(source))
                 case ConstraintKind.REGEX:
                     grammar = self._class.grammar_from_regex(source)
                 case _:
