@@ -282,9 +282,10 @@ class TerminalProgram:
             each = self._condition(operation, argument, items, flags)
             points = code_points.intersection(found.points, each.points)
             found = _Condition(points, found.or_end and each.or_end, found.or_token and each.or_token)
-        heads, follow = [], (_BEFORE_END if found.or_end else 0) | (_BEFORE_TOKEN if found.or_token else 0)
+        follow, points = _first_byte_decides(found.points)
+        heads, follow = [], follow | (_BEFORE_END if found.or_end else 0) | (_BEFORE_TOKEN if found.or_token else 0)
         behind: dict[tuple[tuple[int, int], ...], int] = {}
-        for first, last in found.points:
+        for first, last in points:
             for spelling in _utf8(first, last):
                 low, high = spelling[-1]
                 behind[spelling[:-1]] = behind.get(spelling[:-1], 0) | (1 << high + 1) - (1 << low)
@@ -513,6 +514,27 @@ def _num_bytes(items: Any, flags: int) -> int | None:
             return None
         total += length
     return total
+
+
+def _first_byte_decides(points: CodePoints) -> tuple[int, CodePoints]:
+    """The bytes beyond ASCII with which only characters of a set begin, as bits, and the rest of the set."""
+    if _misses_none(points, 0x80, code_points.MAX_CODE_POINT):
+        return _BEYOND_ASCII, code_points.intersection(points, ((0, 0x7F),))
+    symbols, decided = 0, []
+    for lead in range(0xC2, 0xF5):
+        length = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+        first = (lead & (0x7F >> length)) << 6 * (length - 1)
+        last = min(first + (1 << 6 * (length - 1)) - 1, code_points.MAX_CODE_POINT)
+        first = max(first, _LAST_OF_LENGTH[length - 2] + 1)
+        if _misses_none(points, first, last):
+            symbols |= 1 << lead
+            decided.append((first, last))
+    return symbols, code_points.difference(points, code_points.normalize(decided))
+
+
+def _misses_none(points: CodePoints, first: int, last: int) -> bool:
+    """Whether a set holds all characters of a range."""
+    return not code_points.difference(code_points.normalize([(first, last)]), points)
 
 
 _LAST_OF_LENGTH = (0x7F, 0x7FF, 0xFFFF, 0x10FFFF)

@@ -79,3 +79,28 @@ def test_what_cannot_be_held_is_refused_by_name(pattern: str, message: str) -> N
     with pytest.raises(GrammarError, match=message) as caught:
         lexed_grammar(f"start: A\nA: /{pattern}/")
     assert "terminal A" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "members", ["0-9a-z_", "[", "\\x80-\\U0010ffff", "à-ÿ0-9", "\\u4e00-\\u9fff日a", "^ \\n", "\\U0001F600-\\U0001F64F"]
+)
+def test_look_ahead_at_a_character_beyond_ascii_is_that_of_re(members: str) -> None:
+    after = "a0[_ \n\x7f\x80éàÿŀ߿ࠀ一日鿿ꀀ퟿\ue000😀🙏\U0010ffff"
+    for sign in "!=":
+        pattern = f"a(?{sign}[{members.replace('[', chr(92) + '[')}])"
+        grammar = lexed_grammar(f"start: A B?\nA: /{pattern}/\nB: /(?s:.)/")
+        for character in after:
+            assert accepts(grammar, "a" + character) == (re.match(pattern, "a" + character) is not None), character
+
+
+def test_look_ahead_sees_one_byte_where_the_first_byte_decides() -> None:
+    lexed = lexed_grammar("start: A B\nA: /a(?![a-z_])/\nB: /é|[0-9]/")
+    assert not any(lexed.tables.automaton.pending)
+    lexed = lexed_grammar("start: A B\nA: /a(?![\\u0800-\\u0fff])/\nB: /é|ༀ|က/")
+    assert not any(lexed.tables.automaton.pending)
+    assert accepts(lexed, "aက")
+    assert not accepts(lexed, "aༀ")
+    lexed = lexed_grammar("start: A B\nA: /a(?!é)/\nB: /é|è/")
+    assert any(lexed.tables.automaton.pending)
+    assert accepts(lexed, "aè")
+    assert not accepts(lexed, "aé")
