@@ -238,6 +238,15 @@ class MachineMatcher:
         reached = self._after_bytes(data)
         return reached is not None and reached.is_complete
 
+    @property
+    def temperature(self) -> float | None:
+        """See `GrammarMatcher.temperature`."""
+        return None
+
+    def captures(self) -> dict[str, list[bytes]]:
+        """See `GrammarMatcher.captures`."""
+        return {}
+
     def allowed(self, token_ids: Sequence[int]) -> list[bool]:
         """For each of `token_ids` whether it may come next."""
         if self._has_ended:

@@ -60,6 +60,16 @@ class GrammarMatcher(Protocol):
     def accepts(self, token_ids: list[int]) -> bool:
         """Whether `token_ids` may follow in this order. Does not change the matcher."""
 
+    @property
+    def temperature(self) -> float | None:
+        """The sampling temperature of the innermost rule that sets one at this place; None: that of the request.
+
+        Where several rules may come here, the highest of their temperatures.
+        """
+
+    def captures(self) -> dict[str, list[bytes]]:
+        """The texts of the rules with the option `capture` so far: name to the bytes of each, in the order in which they ended."""
+
 
 class TextCheck(Protocol):
     """Checks finished texts for what masks cannot enforce. Safe to use from several threads."""
