@@ -28,6 +28,7 @@ from rtlang_grammars.machine.token_readings import ReadingsCompletion, TokenRead
 from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.reading.report import Report
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
+from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
 from rtlang_grammars.spec.protocols import TextCheck
 from rtlang_grammars.spec.structures import raw_text, sequence
@@ -139,7 +140,7 @@ class RtlangBackend:
         tables = None if self.store is None else self.store.find_lexed(compilation, compiled)
         if tables is None:
             tables = compiled(budget)
-            if self.store is not None:
+            if self.store is not None and not tables.reports:
                 self.store.put_lexed(compilation, tables)
         grammar = LexedGrammar(self._index, tables)
         budget.check()
@@ -214,6 +215,11 @@ class RtlangGrammar:
         self._forcing, self._table = forcing, table
         token_sets = machine.tables.token_sets
         self._reads_ids = bool(token_sets) and names_ordinary_tokens(machine.index, token_sets)
+        self._counts_tokens = isinstance(machine, LexedGrammar) and machine.has_budgets
+        if self._reads_ids and isinstance(machine, LexedGrammar) and machine.tables.reports:
+            raise GrammarError(
+                "ordinary tokens by id are not supported together with capture, temperature, max_tokens and stop: name special tokens only"
+            )
         self._readings: TokenReadings | None = None
 
     @property
@@ -235,7 +241,7 @@ class RtlangGrammar:
             self._pair = renewed, LexedCompletion(renewed)
         machine, completion = self._pair
         if not self._reads_ids:
-            return MachineMatcher(machine, completion, self._forcing, self._table)
+            return MachineMatcher(machine, completion, self._forcing, self._table, reads_ids=self._counts_tokens)
         readings = self._readings
         if readings is None or readings.grammar is not machine:
             readings = self._readings = TokenReadings(machine, machine.tables.token_sets)

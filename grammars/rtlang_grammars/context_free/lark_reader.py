@@ -52,6 +52,17 @@ def read_lark(
     budget = budget or Budget()
     budget.check_source(source)
     found = lark_source.read_source(source, start=start, budget=budget, tokens=tokens, splits=splits)
+    for name, options in found.options.items():
+        if (
+            options.capture
+            or options.marker_capture
+            or options.is_hidden
+            or options.temperature is not None
+            or options.max_tokens
+        ):
+            raise GrammarError(
+                f"Lark grammar: rule {name}: capture, temperature, max_tokens and stop need a lexer; lexer=anywhere has none"
+            )
     builder = CfgBuilder(budget)
     terminals = {each.name: each for each in found.terminals}
     if found.ignored:
@@ -103,7 +114,7 @@ def _terminal(terminal: lark_source.SourceTerminal, budget: Budget) -> Terminal:
     if terminal.tokens is not None:
         return Terminal.of_tokens(terminal.name, terminal.tokens)
     try:
-        language = terminal_language(terminal.pattern, budget)
+        language = _language(terminal, budget)
         language.is_empty(budget)
     except RecursionError:
         raise GrammarError(f"Lark grammar: terminal {terminal.name[:80]} is too complex", terminal.location) from None
@@ -111,3 +122,12 @@ def _terminal(terminal: lark_source.SourceTerminal, budget: Budget) -> Terminal:
         budget.check()
         raise GrammarError(f"Lark grammar: terminal {terminal.name[:80]}: {error.reason}", terminal.location) from None
     return Terminal(terminal.name, language, terminal.priority)
+
+
+def _language(terminal: lark_source.SourceTerminal, budget: Budget) -> Language:
+    if terminal.built is None:
+        return terminal_language(terminal.pattern, budget)
+    language = terminal.built.language
+    if not terminal.built.is_lazy:
+        return language
+    return language.minus(language.concat(Language.any_text().bounded(1, None)))

@@ -7,8 +7,8 @@ alternatives gets helper rules for them, which lark inlines in parse trees.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lark import Tree
@@ -21,9 +21,14 @@ from lark.load_grammar import IMPORT_PATHS, FromPackageLoader, Grammar, GrammarB
 from rtlang_grammars.context_free.lark_errors import errors_of, first_line, lark_errors, location_of
 from rtlang_grammars.context_free.lark_library import LIBRARY, library_grammar
 from rtlang_grammars.context_free.lark_tokens import TokenSource, check_literal, take_out_tokens
+from rtlang_grammars.context_free.notation.built_terminals import build_terminals
+from rtlang_grammars.context_free.notation.plain_lark import PlainLark, read_notation
+from rtlang_grammars.context_free.notation.rule_options import RuleOptions
+from rtlang_grammars.context_free.notation.terminal_expressions import BuiltTerminal
 from rtlang_grammars.spec.constraint import Indentation
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
+from rtlang_grammars.spec.places import line_and_column
 from rtlang_grammars.spec.tokens import SPELLING_BYTES, AnyTokens, Ranges, SpecialTokens
 
 MAX_SOURCE_CHARS = 1 << 17
@@ -52,6 +57,7 @@ class SourceTerminal:
         num_chars: characters of the pattern as written.
         location: `line:column` of its definition or first use; None for imported ones.
         tokens: ids of tokens, any one of which it is; None for text.
+        built: its language, where lark cannot define it; `pattern` is empty then.
     """
 
     name: str
@@ -63,6 +69,7 @@ class SourceTerminal:
     num_chars: int
     location: str | None
     tokens: Ranges | None = None
+    built: BuiltTerminal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,8 @@ class LarkSource:
         terminals: those that rules use, the grammar ignores or `indentation` names as its newline, and no other.
         ignored: names of terminals that may stand between all others.
         rules: as lark compiled them, for start rule `start`.
+        options: of rules, by name.
+        skips_at_start: whether ignored terminals may stand before the first other one.
     """
 
     terminals: tuple[SourceTerminal, ...]
@@ -80,6 +89,12 @@ class LarkSource:
     rules: tuple[Rule, ...]
     start: str
     indentation: Indentation | None = None
+    options: Mapping[str, RuleOptions] = field(default_factory=dict)
+    skips_at_start: bool = True
+
+
+ReadSchema = Callable[[str, str, Budget], tuple[str, dict[str, BuiltTerminal]]]
+"""Makes rules of a JSON schema, given the name of the first rule and the JSON text: Lark text and the terminals declared there."""
 
 
 def read_source(
@@ -90,10 +105,12 @@ def read_source(
     tokens: SpecialTokens | None = None,
     indentation: Indentation | None = None,
     splits: bool = False,
+    read_schema: ReadSchema | None = None,
 ) -> LarkSource:
-    """Read a Lark grammar.
+    """Read a Lark grammar, also with the extensions of `notation`.
 
     Args:
+        read_schema: makes rules of schemas in rules (`%json`); None: these are refused.
         splits: give optional parts rules of their own. lark refuses a rule like `r: a b* | a`, whose alternatives are equal without the
             optional part; other readers of such grammars do not.
         tokens: of the vocabulary; None: every token is taken for known.
@@ -102,10 +119,43 @@ def read_source(
         GrammarError: a syntax error or an undefined name, with lark's reason; an import of anything else than lark's grammars and the
             library; a token that the vocabulary has not, or a string that spells a special token; the grammar is too large.
     """
-    known = tokens or AnyTokens()
-    source = _source(text, known)
-    with source.errors():
-        return _read(source, start, budget or Budget(), known, indentation, splits=splits)
+    known, budget = tokens or AnyTokens(), budget or Budget()
+    _check_text(text)
+    plain = read_notation(text)
+    built = _embedded_schemas(plain, budget, read_schema)
+    built |= build_terminals(plain, budget, _patterns)
+    with plain.errors():
+        source = take_out_tokens(plain.text, known)
+        with source.errors():
+            found = _read(source, start, budget, known, indentation, built, splits=splits)
+    skips = plain.skips_at_start is not False
+    return replace(found, options=plain.options, skips_at_start=skips)
+
+
+def _embedded_schemas(plain: PlainLark, budget: Budget, read_schema: ReadSchema | None) -> dict[str, BuiltTerminal]:
+    """Append the rules of schemas to a grammar; returns their terminals."""
+    built: dict[str, BuiltTerminal] = {}
+    for name, (schema, at) in plain.schemas.items():
+        location = line_and_column(plain.source, at)
+        if read_schema is None:
+            raise GrammarError("Lark grammar: %json is not supported here", location)
+        try:
+            rules, terminals = read_schema(name, schema, budget)
+        except GrammarError as error:
+            budget.check()
+            where = f" (schema {error.location})" if error.location else ""
+            raise GrammarError(f"Lark grammar: %json: {error.reason}{where}", location) from None
+        plain.append("\n".join([rules, *(f"%declare {each}" for each in terminals)]))
+        built |= terminals
+    return built
+
+
+def _patterns(text: str, names: Container[str], budget: Budget) -> dict[str, str]:
+    """The patterns of some terminals of a grammar."""
+    grammar = _load(TokenSource(text), budget)
+    with lark_errors(text):
+        terminals, _, _ = grammar.compile(["start"], names)
+    return {each.name: each.pattern.to_regexp() for each in terminals if each.name in names}
 
 
 def _read(
@@ -114,6 +164,7 @@ def _read(
     budget: Budget,
     known: SpecialTokens,
     indentation: Indentation | None,
+    built: Mapping[str, BuiltTerminal],
     *,
     splits: bool,
 ) -> LarkSource:
@@ -132,7 +183,7 @@ def _read(
         _check_indentation(indentation, defined, ignored)
         made = {indentation.indent, indentation.dedent}
         used = (used - made) | {indentation.newline}
-    if undeclared := sorted((used | set(ignored)) - defined.keys() - source.tokens.keys()):
+    if undeclared := sorted((used | set(ignored)) - defined.keys() - source.tokens.keys() - built.keys()):
         raise GrammarError(f"Lark grammar: terminal {undeclared[0]} is declared but has no pattern")
     named = {rule.origin.name for rule in rules}
     missing = {symbol.name for rule in rules for symbol in rule.expansion if isinstance(symbol, NonTerminal)} - named
@@ -143,7 +194,11 @@ def _read(
     budget.spend(states=sum(len(rule.expansion) + 1 for rule in rules))
     return LarkSource(
         tuple(
-            _token(name, source, known) if name in source.tokens else _terminal(defined[name], text, known)
+            _token(name, source, known)
+            if name in source.tokens
+            else _built(name, built[name], text)
+            if name in built
+            else _terminal(defined[name], text, known)
             for name in sorted(used | set(ignored))
         ),
         frozenset(ignored),
@@ -154,35 +209,40 @@ def _read(
 
 
 def _check_indentation(indentation: Indentation, defined: Container[str], ignored: Container[str]) -> None:
-    for field in ("newline", "indent", "dedent", "open", "close"):
-        value = getattr(indentation, field)
+    for option in ("newline", "indent", "dedent", "open", "close"):
+        value = getattr(indentation, option)
         for name in (value,) if isinstance(value, str) else value:
-            if field in ("indent", "dedent"):
+            if option in ("indent", "dedent"):
                 if name in defined:
-                    raise GrammarError(f"{field} = {name!r}: expected a terminal without a pattern", "indentation")
+                    raise GrammarError(f"{option} = {name!r}: expected a terminal without a pattern", "indentation")
             elif name not in defined:
-                raise GrammarError(f"{field} = {name!r}: the grammar has no such terminal", "indentation")
-            elif name in ignored or (name == indentation.newline) != (field == "newline"):
-                raise GrammarError(f"{field} = {name!r}: the terminal is ignored or has another use", "indentation")
+                raise GrammarError(f"{option} = {name!r}: the grammar has no such terminal", "indentation")
+            elif name in ignored or (name == indentation.newline) != (option == "newline"):
+                raise GrammarError(f"{option} = {name!r}: the terminal is ignored or has another use", "indentation")
 
 
-def _source(text: str, known: SpecialTokens) -> TokenSource:
+def _check_text(text: str) -> None:
     if len(text) > MAX_SOURCE_CHARS:
         raise GrammarError(
             f"Lark grammar: the source has {len(text)} characters; at most {MAX_SOURCE_CHARS} are allowed"
         )
     if "\0" in text or any(0xD800 <= ord(char) <= 0xDFFF for char in text):
         raise GrammarError("Lark grammar: the source contains a null character or a lone surrogate")
-    return take_out_tokens(text, known)
 
 
 def load_with_names(text: str, budget: Budget) -> tuple[Grammar, dict[str, str]]:
     """The definitions of a grammar with tokens as literals of their names, and those names by terminal.
 
     Raises:
-        GrammarError: see `read_source`; or a token has no name.
+        GrammarError: see `read_source`; or a token has no name, or the grammar has extensions of `notation`.
     """
-    source = _source(text, AnyTokens())
+    _check_text(text)
+    plain = read_notation(text)
+    if plain.is_extended:
+        raise GrammarError(
+            "Lark grammar: a grammar with options of rules, %json, %regex, & or ~ has no parse trees; use captures"
+        )
+    source = take_out_tokens(plain.text, AnyTokens())
     with source.errors():
         grammar = _load(replace(source, text=source.with_names(), tokens={}), budget)
     return grammar, {name: token.names[0] for name, token in source.tokens.items()}
@@ -269,6 +329,10 @@ def _token(name: str, source: TokenSource, known: SpecialTokens) -> SourceTermin
     except GrammarError as error:
         raise GrammarError(f"Lark grammar: {error.reason}", location) from None
     return SourceTerminal(name, "", None, "", 0, SPELLING_BYTES, len(tokens.source), location, ranges)
+
+
+def _built(name: str, terminal: BuiltTerminal, text: str) -> SourceTerminal:
+    return SourceTerminal(name, "", None, "", 0, SPELLING_BYTES, 0, location_of(name, text), None, terminal)
 
 
 def _terminal(found: TerminalDef, text: str, known: SpecialTokens) -> SourceTerminal:

@@ -6,14 +6,16 @@ stacks are alive their contexts join; such contexts are made when a text first n
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.context_free.lark_source import read_source
+from rtlang_grammars.context_free.lark_source import LarkSource, read_source
 from rtlang_grammars.context_free.lexer_build.indentation import NUM_COLUMNS, numbered
+from rtlang_grammars.context_free.lexer_build.inherited_temperatures import with_temperatures
 from rtlang_grammars.context_free.lexer_build.lexer_automaton import LexerAutomaton, in_order
+from rtlang_grammars.context_free.lexer_build.optional_terminals import with_optional_terminals
 from rtlang_grammars.context_free.lexer_build.parser_tables import ParserTables
 from rtlang_grammars.context_free.lexer_build.token_terminals import with_disjoint_tokens
 from rtlang_grammars.machine.lexer_run.lexer_layout import (
@@ -28,6 +30,7 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
     LexerArrays,
     ParserArrays,
 )
+from rtlang_grammars.machine.lexer_run.lexer_tables import Capture, RuleReports
 from rtlang_grammars.machine.token_index.byte_kinds import ASCII_KINDS, COUNT_SHIFT, HIGH
 from rtlang_grammars.spec.constraint import Indentation
 from rtlang_grammars.spec.errors import GrammarError
@@ -57,7 +60,7 @@ class LexedTables:
     Attributes:
         names: of the terminals, by number.
         source: the grammar as lark reads it.
-        automaton, rules, ignored, token_sets, parser, lexer: see `machine.lexer_run.lexer_tables.BoundTables`.
+        automaton, rules, ignored, token_sets, parser, lexer, reports: see `machine.lexer_run.lexer_tables.BoundTables`.
     """
 
     def __init__(
@@ -77,13 +80,17 @@ class LexedTables:
         Raises:
             GrammarError: it cannot be read, held or made within the limits.
         """
-        read = read_source(source, start=start, budget=budget, tokens=tokens, indentation=indentation)
+        read = read_source(source, start=start, budget=budget, tokens=tokens, indentation=indentation, read_schema=None)
+        if not is_lark:
+            read = with_optional_terminals(read, budget)
         found = with_disjoint_tokens(read)
         terminals = in_order(found.terminals, is_lark=is_lark)
         self.token_sets = {each.tokens for each in terminals if each.tokens is not None}
         self.names, self.columns = numbered(terminals, found)
         self.source = found
-        self.rules = ParserTables(found.rules, start, self.names, budget)
+        rules, first, origins = with_temperatures(found.rules, start, found.options, budget)
+        self.rules = ParserTables(rules, first, self.names, budget)
+        self.reports = _reports(found, self.rules.head_names, origins)
         self.ignored = frozenset(i for i, name in enumerate(self.names) if name in found.ignored)
         self.automaton = LexerAutomaton(terminals, budget, is_lark=is_lark, ignored=self.ignored, columns=self.columns)
         self._declared = frozenset(() if self.columns is None else (self.columns.indent, self.columns.dedent))
@@ -105,7 +112,11 @@ class LexedTables:
             self._ignorable |= self.automaton.firsts[terminal]
         everywhere = self.ignored | (frozenset() if self.columns is None else {self.columns.newline})
         numbers = self._contexts([row - self._declared | everywhere for row in self.rules.rows])
-        self.parser = self._parser(np.array(numbers, dtype=np.int32)[self.rules.contexts])
+        contexts = np.array(numbers, dtype=np.int32)[self.rules.contexts]
+        if not found.skips_at_start:  # the parser never comes back to its first state
+            row = self.rules.rows[int(self.rules.contexts[0])] - self._declared
+            contexts[0] = self._contexts([row])[0]
+        self.parser = self._parser(contexts)
         self.lexer = self._lexer()
 
     @property
@@ -233,6 +244,33 @@ class LexedTables:
             _rows(automaton.column_sets, NUM_COLUMNS + 1),
             np.array([1 << 30 if self.columns is None else self.columns.newline], dtype=np.int32),
         )
+
+
+def _reports(source: LarkSource, heads: Sequence[str], origins: Mapping[str, tuple[str, float | None]]) -> RuleReports:
+    """The options of rules by the numbers of origins."""
+    captures: dict[int, Capture] = {}
+    temperatures: dict[int, float] = {}
+    by_rule = {rule.origin.name: rule.expansion for rule in source.rules}
+    built = {each.name: each.built for each in source.terminals}
+    for number, written in enumerate(heads):
+        name, temperature = origins[written]
+        if temperature is not None:
+            temperatures[number] = temperature
+        options = source.options.get(name)
+        if options is None or not (options.capture or options.marker_capture or options.is_hidden):
+            continue
+        if source.indentation is not None:
+            raise GrammarError(f"Lark grammar: rule {name}: capture is not supported together with indentation")
+        terminal = built.get(by_rule[name][0].name.removesuffix("?")) if options.marker and by_rule[name] else None
+        captures[number] = Capture(
+            options.capture,
+            None if terminal is None else terminal.body,
+            None if terminal is None else terminal.marker,
+            options.marker_capture,
+            options.is_hidden,
+        )
+    has_budgets = any(each is not None and each.max_tokens is not None for each in built.values())
+    return RuleReports(temperatures, captures, has_budgets)
 
 
 def _actions(tables: ParserTables) -> tuple[Ints, Ints]:

@@ -5,6 +5,7 @@ Each step fetches the workspace of the calling thread and the published tables o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -197,6 +198,14 @@ class MachineGrammar:
         if mask.base is not self.index.no_tokens or len(mask.ids) > len(self.index.end_ids):
             return False
         return bool(np.isin(mask.ids, self.index.end_ids).all())
+
+    def temperature(self, configuration: Configuration) -> float | None:
+        """See `GrammarMatcher.temperature`: these grammars have no options of rules."""
+        return None
+
+    def captures(self, token_ids: Sequence[int]) -> dict[str, list[bytes]]:
+        """See `GrammarMatcher.captures`: these grammars have no options of rules."""
+        return {}
 
     def _provide(self, code: int, tables: Snapshot, workspace: Workspace) -> Snapshot:
         """Build the row or grow the workspace, as compiled code asked; returns the tables to continue with."""

@@ -57,6 +57,12 @@ class MatcherGrammar(Protocol):
     def only_ends(self, configuration: Any) -> bool:
         """Whether nothing but an end token may follow."""
 
+    def temperature(self, configuration: Any) -> float | None:
+        """See `GrammarMatcher.temperature`."""
+
+    def captures(self, token_ids: Sequence[int]) -> dict[str, list[bytes]]:
+        """See `GrammarMatcher.captures`, of a text that was accepted."""
+
     def forced(self, configuration: Any) -> bytes:
         """The bytes that must come next."""
 
@@ -75,7 +81,7 @@ class Completion(Protocol):
 class MachineMatcher:
     """See `GrammarMatcher`. Used by one thread at a time."""
 
-    __slots__ = ("_completion", "_forcing", "_grammar", "_has_ended", "_path", "_reads_ids", "_table")
+    __slots__ = ("_completion", "_forcing", "_grammar", "_has_ended", "_ids", "_path", "_reads_ids", "_table")
 
     def __init__(
         self,
@@ -87,8 +93,16 @@ class MachineMatcher:
         *,
         has_ended: bool = False,
         reads_ids: bool = False,
+        ids: list[int] | None = None,
     ) -> None:
-        """`reads_ids`: tokens may be read in other ways than as their text, so that each is read for itself."""
+        """Begin or go on with a text.
+
+        Args:
+            path: the places so far.
+            ids: the tokens between them.
+            reads_ids: tokens are more than their text, so that each is read for itself.
+        """
+        self._ids = [] if ids is None else ids
         self._reads_ids = reads_ids
         self._grammar, self._completion, self._forcing, self._table = grammar, completion, forcing, table
         self._path = [grammar.start_place] if path is None else path
@@ -127,6 +141,7 @@ class MachineMatcher:
         following = self._after(token_id)
         if following is not None:
             self._path.append(following)
+            self._ids.append(token_id)
             return True
         if token_id in self._grammar.index.vocabulary.eos_token_ids:
             self._has_ended = self.is_accepting
@@ -148,7 +163,7 @@ class MachineMatcher:
             self._has_ended = False
             num_tokens -= 1
         if num_tokens:
-            del self._path[-num_tokens:]
+            del self._path[-num_tokens:], self._ids[-num_tokens:]
 
     def fill_bitmask(self, row: NDArray[np.int32]) -> None:
         """Write the allowed tokens into `row`, [ceil(vocab_size / 32)] int32, contiguous: exactly those that `accept_token` accepts.
@@ -192,6 +207,7 @@ class MachineMatcher:
             self._path.copy(),
             has_ended=self._has_ended,
             reads_ids=self._reads_ids,
+            ids=self._ids.copy(),
         )
 
     def closing_bytes(self, work: WorkLimit | None = None) -> bytes | None:
@@ -241,11 +257,11 @@ class MachineMatcher:
     @property
     def temperature(self) -> float | None:
         """See `GrammarMatcher.temperature`."""
-        return None
+        return None if self._has_ended else self._grammar.temperature(self._place.configuration)
 
     def captures(self) -> dict[str, list[bytes]]:
         """See `GrammarMatcher.captures`."""
-        return {}
+        return self._grammar.captures(self._ids)
 
     def allowed(self, token_ids: Sequence[int]) -> list[bool]:
         """For each of `token_ids` whether it may come next."""

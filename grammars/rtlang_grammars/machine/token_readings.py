@@ -109,6 +109,14 @@ class TokenReadings:
         """Whether nothing but an end token may follow."""
         return self.index.only_ends(self.mask(configuration).base)
 
+    def temperature(self, configuration: Configuration) -> float | None:
+        """See `GrammarMatcher.temperature`: grammars with options of rules have one reading."""
+        return None
+
+    def captures(self, token_ids: Sequence[int]) -> dict[str, list[bytes]]:
+        """See `GrammarMatcher.captures`: grammars with options of rules have one reading."""
+        return {}
+
     def forced(self, configuration: Configuration) -> bytes:
         """The bytes that must come next."""
         texts = [self.grammar.forced(each) for each in configuration]

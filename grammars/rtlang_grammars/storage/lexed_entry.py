@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.machine.lexer_run.lexer_layout import Ints, LexerArrays, ParserArrays
-from rtlang_grammars.machine.lexer_run.lexer_tables import BoundTables, LexerStates, Rules
+from rtlang_grammars.machine.lexer_run.lexer_tables import BoundTables, LexerStates, RuleReports, Rules
 
 Arrays: TypeAlias = Sequence[NDArray[Any]]
 
@@ -74,6 +74,7 @@ class _StoredAutomaton:
     num_behind: Ints
     is_start: list[bool]
     pending: list[frozenset[tuple[int, int]]]
+    expiries: list[tuple[int, int]]
 
 
 @dataclass(eq=False)
@@ -126,6 +127,7 @@ class StoredTables:
             num_behind=num_behind,
             is_start=[bool(each) for each in is_start.tolist()],
             pending=pending,
+            expiries=[(0, -1)] * len(following),
         )
         self.rules: Rules = _StoredRules(**dict(zip(_RULES, of_rules, strict=True)), start_head=plain["start_head"])
         self.ignored = frozenset(plain["ignored"])
@@ -133,6 +135,7 @@ class StoredTables:
             tuple((int(first), int(last)) for first, last in each) for each in plain["token_sets"]
         }
         self.num_terminals: int = plain["num_terminals"]
+        self.reports = RuleReports()  # grammars with options are not stored
         self._compiled = compiled
         self._tables: BoundTables | None = None
 

@@ -168,3 +168,10 @@ def test_hostile_grammars_stop_within_the_budget(source: str) -> None:
     budget = Budget(Limits(max_states=3000, max_bytes=400_000))
     with pytest.raises(GrammarError, match=r"too (complex|large|long|deeply)|grow"):
         read_lark(source, budget=budget)
+
+
+def test_rules_with_options_are_read_without_a_lexer() -> None:
+    cfg = read_lark('start: a "!"\na[lazy]: /[a-z<]*</ | B\nB: ~/(?s:.*)</ & ">>"\n')
+    assert [each for each in ("a<!", "<!", ">>!", "a<<!", "a!") if cfg_accepts(cfg, each)] == ["a<!", "<!", ">>!"]
+    with pytest.raises(GrammarError, match="rule a: capture, temperature, max_tokens and stop need a lexer"):
+        read_lark('start: a\na[capture]: "b"')

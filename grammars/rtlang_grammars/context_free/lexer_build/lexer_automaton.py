@@ -82,6 +82,7 @@ class LexerAutomaton:
         firsts: for each terminal, the classes with which it can begin, as bits.
         column_sets: sets of columns as bits. The newline terminal in `wins` is num_numbers + 1 + the place of the columns that it may have.
         num_numbers: numbers of terminals, columns and declared terminals included.
+        expiries: for each state, after how many tokens of its lexeme a budget is used up, and the state then; 0 and -1 without a budget.
     """
 
     def __init__(
@@ -120,6 +121,7 @@ class LexerAutomaton:
         self.is_start: list[bool] = []
         self.is_sure: list[bool] = []
         self.pending: list[frozenset[tuple[int, int]]] = []
+        self.expiries: list[tuple[int, int]] = []
         firsts = [self._first_classes(entry) for entry in self._program.entries]
         self.firsts = [firsts[each] if each >= 0 else 0 for each in map(self._place, range(self.num_numbers))]
 
@@ -137,7 +139,7 @@ class LexerAutomaton:
             for state in self._states[num_before:]:
                 del self._numbers[state]
             del self._states[num_before:], self.is_start[num_before:], self.is_sure[num_before:]
-            del self.pending[num_before:], self.wins[num_before:]
+            del self.pending[num_before:], self.wins[num_before:], self.expiries[num_before:]
             if isinstance(error, RecursionError):
                 raise GrammarError("too complex: look-ahead is nested too deeply") from None
             raise
@@ -334,6 +336,7 @@ class LexerAutomaton:
             state = self._states[first + len(parts)]
             row = self._parts(*state)
             parts.append(row)
+            self.expiries.append(self._expiry(state))
             self.is_start.append(state[2] == -2)
             is_won = _union(part.classes for part in row if part.winner >= 0 and not part.num_behind)
             self.is_sure.append(is_won == self._all_classes)
@@ -350,6 +353,18 @@ class LexerAutomaton:
         self.following = np.vstack([self.following, tables[0]])
         self.winners = np.vstack([self.winners, tables[1]])
         self.num_behind = np.vstack([self.num_behind, tables[2]])
+
+    def _expiry(self, state: _State) -> tuple[int, int]:
+        """See `expiries`."""
+        threads, sides, last, column = state
+        expired, owners, most = self._program.expired, self._program.owners, self._program.max_tokens
+        budget = min((most[owners[at]] for at in threads if at in expired), default=0)
+        if not budget or last == -2:
+            return 0, -1
+        is_over = [at in expired and most[owners[at]] == budget for at in threads]
+        steps = [self._closure(expired[at], -1) if over else (at,) for at, over in zip(threads, is_over, strict=True)]
+        reached = dict.fromkeys(each for step in steps for each in step)
+        return budget, self._number((tuple(reached), sides, last, column))
 
     def _add_wins(self, first: int, parts: list[list[_Part]]) -> None:
         """What can still win from each new state: a fixed point over the states after it."""
@@ -370,7 +385,9 @@ class LexerAutomaton:
                     key = -1 - own.pop(terminal)
                     own[key] = own.get(key, 0) | 1 << terminal - self._columns.newline
             enders.append(own)
-            for target in {part.target for part in row if part.target >= 0}:
+            for target in {part.target for part in row} | {self.expiries[first + index][1]}:
+                if target < 0:
+                    continue
                 if target >= first:
                     before[target - first].append(index)
                 else:
@@ -508,6 +525,7 @@ class LexerAutomaton:
         code, owners = self._program.code, self._program.owners
         reading, winner, behind = [], -1, 0
         cut: set[int] = set()  # terminals whose later threads no longer count
+        is_over = False  # a lazy terminal has matched
         for at in threads:
             instruction = code[at]
             if owners[at] in cut:
@@ -516,13 +534,16 @@ class LexerAutomaton:
                 reading.append(at)
             elif isinstance(instruction, TerminalMatch):
                 terminal, num_behind = instruction
-                if winner < 0 or (num_behind, terminal) < (behind, winner):
+                if self._program.is_lazy[terminal]:
+                    winner, is_over = terminal if not is_over else min(winner, terminal), True
+                    continue
+                if not is_over and (winner < 0 or (num_behind, terminal) < (behind, winner)):
                     winner, behind = terminal, num_behind
                 if self._is_lark:
                     break
                 if self._program.is_ordered[terminal]:
                     cut.add(terminal)
-        return reading, winner, behind
+        return ([], winner, 0) if is_over else (reading, winner, behind)
 
     def _grouped(self, threads: list[int], classes: int) -> dict[int, tuple[int, ...]]:
         """Classes in parts that the same threads read."""

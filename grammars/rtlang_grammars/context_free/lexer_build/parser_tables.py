@@ -42,6 +42,7 @@ class ParserTables:
         start, final: the first state, and the one after the start rule.
         start_head: the number of the start rule.
         num_conflicts: cells with more than one action.
+        head_names: the names of origins, by number.
         symbols: int32, the symbols of all rules, one rule after another: terminals by their numbers, others as -1 - number.
         kernels: int32 [num_items, 3], for each state its rules in progress: state, rule, symbols read; rule -1 is the whole text.
     """
@@ -82,6 +83,7 @@ class ParserTables:
         self.contexts: Ints = np.array([numbers.setdefault(row, len(numbers)) for row in rows], dtype=np.int32)
         self.rows = [frozenset(_bits(row)) for row in numbers]
         self.start, self.start_head = 0, analysis.start
+        self.head_names = analysis.names
         self.final = int(self.gotos[0, analysis.start])
 
     @property

@@ -18,6 +18,8 @@ from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import Any, NamedTuple, TypeAlias
 
 from rtlang_grammars.context_free.lark_source import SourceTerminal
+from rtlang_grammars.context_free.lexer_build.built_threads import emit_built
+from rtlang_grammars.context_free.notation.terminal_expressions import BuiltTerminal
 from rtlang_grammars.regular.characters import code_points, unicode_sets
 from rtlang_grammars.regular.characters.code_points import CodePoints
 from rtlang_grammars.regular.language import compile_regex
@@ -92,6 +94,9 @@ class TerminalProgram:
         entries: where each terminal begins.
         owners: the terminal of each instruction.
         is_ordered: for each terminal, whether Python's order decides which of its matches counts: it has lazy quantifiers.
+        is_lazy: for each terminal, whether the lexeme ends where it first matches, whatever other terminals would read.
+        max_tokens: for terminals with a budget of tokens, that budget.
+        expired: for instructions of these, the instruction after the budget.
     """
 
     def __init__(self, terminals: Sequence[SourceTerminal], budget: Budget, *, keeps_order: bool) -> None:
@@ -107,6 +112,9 @@ class TerminalProgram:
         self.entries: list[int] = []
         self.owners: list[int] = []
         self.is_ordered: list[bool] = []
+        self.is_lazy = [each.built is not None and each.built.is_lazy for each in terminals]
+        self.max_tokens: dict[int, int] = {}
+        self.expired: dict[int, int] = {}
         self._has_tokens = any(each.tokens is not None for each in terminals)
         for number, each in enumerate(terminals):
             self.is_ordered.append(False)
@@ -117,6 +125,10 @@ class TerminalProgram:
         if terminal.tokens is not None:
             return self._tokens(number, terminal.tokens)
         try:
+            if terminal.built is not None:
+                if keeps_order:
+                    raise GrammarError("options of rules, %regex, & and ~ are not supported by lexer=lark")
+                return self._built(number, terminal.built)
             if terminal.text and set(terminal.flags) <= {"i"}:
                 return self._literal(number, terminal.text, re.IGNORECASE if terminal.flags else 0)
             tree = sre_parser.parse(terminal.pattern)
@@ -158,6 +170,24 @@ class TerminalProgram:
                 reads = [self._emit(Read((1 << last + 1) - (1 << first), places[to])) for first, last, to in moves]
                 self.code[place] = Split(tuple(reads))
         return places[0]
+
+    def _built(self, number: int, terminal: BuiltTerminal) -> int:
+        """A terminal that is given as a language."""
+
+        def fill(at: int, moves: list[tuple[int, int]], is_match: bool) -> None:
+            heads = [self._emit(Read(symbols, to)) for to, symbols in moves]
+            if is_match:
+                heads.append(self._emit(TerminalMatch(number, 0)))
+            self.code[at] = Split(tuple(heads))
+
+        entry, expired = emit_built(terminal, self._budget, lambda: self._emit(Split(())), fill)
+        if terminal.max_tokens is not None:
+            self.max_tokens[number] = terminal.max_tokens
+            for at, after in expired.items():
+                instruction = self.code[at]
+                assert isinstance(instruction, Split)
+                self.expired |= dict.fromkeys(instruction.targets, after)
+        return entry
 
     def _check_start(self, entry: int) -> None:
         todo, seen = [entry], {entry}

@@ -7,6 +7,7 @@ goes back where a longer lexeme fails. Masks are cached by place; a miss visits 
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
     TokenArrays,
 )
 from rtlang_grammars.machine.lexer_run.lexer_tables import BoundTables
+from rtlang_grammars.machine.lexer_run.rule_reports import Lexeme, contained_in, find_captures
 from rtlang_grammars.machine.lexer_run.stack_sets import StackSets
 from rtlang_grammars.machine.lexer_run.workspace import (
     larger_tree,
@@ -44,6 +46,7 @@ from rtlang_grammars.machine.native.native_code import as_python
 from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.tokens import segments_of
 
 _MAX_FORCED_BYTES = 256
 _MAX_STACKS = 1 << 17
@@ -64,6 +67,7 @@ class Configuration(NamedTuple):
         last: the last match inside the present lexeme, -1.
         last_at: where it ended in `tail`.
         tail: the last bytes, as many as may have to be read again.
+        num_tokens: tokens with bytes of the present lexeme, as long as a budget of tokens counts them.
     """
 
     stacks: int
@@ -71,6 +75,7 @@ class Configuration(NamedTuple):
     last: int
     last_at: int
     tail: bytes
+    num_tokens: int = 0
 
 
 class LexedState(NamedTuple):
@@ -93,6 +98,7 @@ class LexedGrammar:
         start_place: the place at the start of the text.
         stack_sets: the sets of parser stacks that texts have reached.
         lock: held by callers of the methods that do not take it.
+        has_budgets: whether rules have budgets of tokens, so that tokens must be followed one by one.
     """
 
     def __init__(self, index: VocabularyIndex, tables: BoundTables, lock: threading.RLock | None = None) -> None:
@@ -118,6 +124,7 @@ class LexedGrammar:
         self._new_tree()
         start = Configuration(0, self._lexer_state(0), -1, 0, b"")
         self._no_begin = self._begin(start)
+        self.has_budgets = tables.reports.has_budgets
         if not self.is_alive(start) and not self.is_complete(start):
             raise GrammarError(
                 "the grammar matches no string: no terminal that can start it can be followed by another"
@@ -147,7 +154,9 @@ class LexedGrammar:
     def advance(self, configuration: Configuration, data: NDArray[np.uint8], start: int, end: int) -> LexedState | None:
         """The place after data[start:end]; None where these bytes cannot follow."""
         with self.lock:
-            reached = self._advanced(configuration, data[start:end].tobytes())
+            reached, ends = self._followed(configuration, data[start:end].tobytes())
+            if reached is not None and self.has_budgets and not ends:  # bytes are not counted
+                reached = reached._replace(num_tokens=configuration.num_tokens)
             return None if reached is None else LexedState(reached, self.is_complete(reached))
 
     def after(self, configuration: Configuration, token_id: int) -> LexedState | None:
@@ -156,10 +165,52 @@ class LexedGrammar:
         if not 0 <= token_id < len(trie.offsets) - 1:
             return None
         start, end = trie.offsets[token_id], trie.offsets[token_id + 1]
-        return None if start == end else self.advance(configuration, trie.data, start, end)
+        if start == end or not self.has_budgets:
+            return None if start == end else self.advance(configuration, trie.data, start, end)
+        with self.lock:
+            reached, ends = self._followed(configuration, trie.data[start:end].tobytes())
+            if reached is None:
+                return None
+            reached = self._counted(reached, 1 if ends else configuration.num_tokens + 1)
+            return LexedState(reached, self.is_complete(reached))
+
+    def temperature(self, configuration: Configuration) -> float | None:
+        """The temperature of the rules of the next byte; see `GrammarMatcher.temperature`."""
+        if not self.tables.reports.temperatures:
+            return None
+        with self.lock:
+            return max(self._temperatures(configuration), default=None)
+
+    def captures(self, token_ids: Sequence[int]) -> dict[str, list[bytes]]:
+        """The texts of rules in a text that was accepted, see `GrammarMatcher.captures`."""
+        if not self.tables.reports.captures:
+            return {}
+        trie, text = self.index.trie, b""
+        lexemes: list[Lexeme] = []
+        configuration = self.start_place.configuration
+        with self.lock:
+            for token_id in token_ids:
+                data = trie.data[trie.offsets[token_id] : trie.offsets[token_id + 1]].tobytes()
+                reached, ends = self._followed(configuration, data)
+                assert reached is not None, "these tokens were accepted"
+                if self.has_budgets:
+                    reached = self._counted(reached, 1 if ends else configuration.num_tokens + 1)
+                for terminal, end in ends:
+                    lexemes.append(Lexeme(terminal, lexemes[-1].end if lexemes else 0, len(text) + end))
+                configuration, text = reached, text + data
+            is_complete = self.is_complete(configuration)
+            if is_complete:
+                ends = []
+                self._run(configuration, b"", is_final=True, ends=ends)
+                for terminal, end in ends:
+                    lexemes.append(Lexeme(terminal, lexemes[-1].end if lexemes else 0, len(text) + end))
+            found = find_captures(self.tables, self.tables.reports, text, lexemes, is_complete=is_complete)
+        return {name: [self._shown(each) for each in texts] for name, texts in found.items()}
 
     def mask(self, configuration: Configuration) -> Mask:
         """The tokens that may follow, end tokens among them."""
+        if configuration.num_tokens:  # what a budget forbids is a matter of the state
+            configuration = configuration._replace(num_tokens=0)
         found = self._masks.get(configuration)
         if found is None:
             with self.lock:
@@ -202,6 +253,8 @@ class LexedGrammar:
 
     def is_complete(self, configuration: Configuration) -> bool:
         """Whether the text may end there."""
+        if configuration.num_tokens:
+            configuration = configuration._replace(num_tokens=0)
         found = self._places.get(configuration)
         if found is None:
             reached = self._run(configuration, b"", is_final=True)
@@ -252,8 +305,60 @@ class LexedGrammar:
         if len(self.tables.lexer.pairs) > len(self._visit.verdicts):
             self._visit = new_visit(2 * len(self.tables.lexer.pairs), self.tables.num_terminals)
 
-    def _advanced(self, configuration: Configuration, data: bytes) -> Configuration | None:
-        reached = self._run(configuration, data, is_final=False)
+    def _followed(
+        self, configuration: Configuration, data: bytes
+    ) -> tuple[Configuration | None, list[tuple[int, int]]]:
+        """The place after bytes, and the terminals that ended in them, each with where it ended from the first byte on."""
+        ends: list[tuple[int, int]] = []
+        return self._advanced(configuration, data, ends), ends
+
+    def _counted(self, configuration: Configuration, num_tokens: int) -> Configuration:
+        """A place with the number of tokens of its lexeme, after the budgets that are used up."""
+        automaton, state = self.tables.automaton, configuration.state
+        budget, expired = automaton.expiries[state]
+        while budget and num_tokens >= budget:
+            state = expired
+            budget, expired = automaton.expiries[state]
+        return configuration._replace(state=state, num_tokens=num_tokens if budget else 0)
+
+    def _temperatures(self, configuration: Configuration) -> Iterator[float]:
+        """The temperatures of the rules whose terminals may read the next byte."""
+        automaton, reports = self.tables.automaton, self.tables.reports
+        state, stacks = configuration.state, configuration.stacks
+        goes_on = {int(each) for each in np.unique(automaton.following[state]) if each >= 0}
+        reading: set[tuple[int, int]] = set()
+        for following in goes_on:
+            reading |= {(stacks, terminal) for terminal, _ in self._winning(following)}
+        for ended in {int(each) for each in np.unique(automaton.winners[state]) if each >= 0}:
+            after = self.shift(stacks, ended)
+            if after >= 0:
+                begin = self._lexer_state(after)
+                reading |= {(after, terminal) for terminal, _ in self._winning(begin)}
+        for before, terminal in reading:
+            after = -1 if terminal in self.tables.ignored else self.shift(before, terminal)
+            for node in self.stack_sets.tops(after) if after >= 0 else ():
+                for head in contained_in(self.tables, self.stack_sets.node(node)[0]):
+                    if head in reports.temperatures:
+                        yield reports.temperatures[head]
+
+    def _winning(self, state: int) -> Iterator[tuple[int, int]]:
+        """The terminals that can still win from a state, with the symbols before which they end."""
+        lexer = self.tables.lexer
+        at, count = lexer.wins[int(lexer.states[state, WIN])].tolist()
+        for pair in lexer.win_pairs[at : at + count].tolist():
+            terminal, enders, _ = lexer.pairs[pair].tolist()
+            if terminal < self.tables.num_terminals:
+                yield terminal, enders
+
+    def _shown(self, text: bytes) -> bytes:
+        """A text with special tokens by their names."""
+        shown = self.index.vocabulary.shown
+        return b"".join(shown([each]) if isinstance(each, int) else each for each in segments_of(text))
+
+    def _advanced(
+        self, configuration: Configuration, data: bytes, ends: list[tuple[int, int]] | None = None
+    ) -> Configuration | None:
+        reached = self._run(configuration, data, is_final=False, ends=ends)
         if reached is None:
             return None
         if reached.last >= 0 and not self._lives_back(reached.stacks, reached.last, reached.tail[reached.last_at :]):
@@ -264,10 +369,22 @@ class LexedGrammar:
             )
         return reached if self.is_alive(reached) else None
 
-    def _run(self, configuration: Configuration, data: bytes, *, is_final: bool) -> Configuration | None:
-        """Lex bytes; None where no lexeme goes on. is_final: the text ends after them."""
+    def _run(
+        self,
+        configuration: Configuration,
+        data: bytes,
+        *,
+        is_final: bool,
+        ends: list[tuple[int, int]] | None = None,
+    ) -> Configuration | None:
+        """Lex bytes; None where no lexeme goes on.
+
+        Args:
+            is_final: the text ends after them.
+            ends: gets the terminals that end, each with where it ends from the first of the bytes on.
+        """
         lexer = self.tables.lexer
-        stacks, state, last, last_at, tail = configuration
+        stacks, state, last, last_at, tail, _ = configuration
         text = tail + data
         at = len(tail)
         begin = 0  # bytes before are never read again
@@ -289,6 +406,8 @@ class LexedGrammar:
             stacks = self.shift(stacks, last)
             if stacks < 0:
                 return None
+            if ends is not None:
+                ends.append((last, last_at - len(tail)))
             state, last, at = self._lexer_state(stacks), -1, last_at
             begin, is_fresh = at, True
             lexer = self.tables.lexer

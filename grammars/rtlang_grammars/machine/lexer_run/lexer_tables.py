@@ -2,10 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from rtlang_grammars.machine.lexer_run.lexer_layout import Ints, LexerArrays, ParserArrays
+from rtlang_grammars.regular.language import Language
 from rtlang_grammars.spec.tokens import Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """What is reported of a rule.
+
+    Attributes:
+        name: of its texts; None: they are not reported.
+        body, marker: the languages of the text before its marker and of the marker; None without a marker.
+        marker_name: of the markers; None: they are not reported.
+        is_hidden: the marker is not part of captures of enclosing rules.
+    """
+
+    name: str | None
+    body: Language | None = None
+    marker: Language | None = None
+    marker_name: str | None = None
+    is_hidden: bool = False
+
+    def marker_at(self, text: bytes) -> int:
+        """Where the marker begins in a text of the rule; its length if there is none, at the end of a budget."""
+        if self.body is None or self.marker is None:
+            return len(text)
+        for at in range(len(text) + 1):
+            if self.marker.accepts(text[at:]) and self.body.accepts(text[:at]):
+                return at
+        return len(text)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleReports:
+    """The options of rules that matchers report or count, by the numbers of the rules' origins.
+
+    Attributes:
+        temperatures: of rules.
+        captures: of rules.
+        has_budgets: whether some rule has a budget of tokens.
+    """
+
+    temperatures: Mapping[int, float] = field(default_factory=dict)
+    captures: Mapping[int, Capture] = field(default_factory=dict)
+    has_budgets: bool = False
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to report or to count."""
+        return bool(self.temperatures or self.captures or self.has_budgets)
 
 
 class LexerStates(Protocol):
@@ -20,6 +69,7 @@ class LexerStates(Protocol):
     num_behind: Ints
     is_start: list[bool]
     pending: list[frozenset[tuple[int, int]]]
+    expiries: list[tuple[int, int]]
 
 
 class Rules(Protocol):
@@ -44,12 +94,14 @@ class BoundTables(Protocol):
         num_terminals: terminals, numbered from 0; the end of the text has this number.
         ignored: terminals that may stand between all others.
         token_sets: the sets of tokens among the terminals.
+        reports: options of rules; such grammars are not stored on disk.
     """
 
     parser: ParserArrays
     lexer: LexerArrays
     ignored: frozenset[int]
     token_sets: set[Ranges]
+    reports: RuleReports
 
     @property
     def automaton(self) -> LexerStates:
