@@ -214,9 +214,12 @@ class RtlangGrammar:
         self._pair: tuple[MachineGrammar | LexedGrammar, Completion] = (machine, completion)  # exchanged together
         self._forcing, self._table = forcing, table
         token_sets = machine.tables.token_sets
-        self._reads_ids = bool(token_sets) and names_ordinary_tokens(machine.index, token_sets)
-        self._counts_tokens = isinstance(machine, LexedGrammar) and machine.has_budgets
-        if self._reads_ids and isinstance(machine, LexedGrammar) and machine.tables.reports:
+        self._has_readings = bool(token_sets) and names_ordinary_tokens(machine.index, token_sets)
+        if isinstance(machine, LexedGrammar):
+            self._counts_tokens = machine.has_budgets
+        else:
+            self._counts_tokens = bool(machine.tables.token_bounds)
+        if self._has_readings and isinstance(machine, LexedGrammar) and machine.tables.reports:
             raise GrammarError(
                 "ordinary tokens by id are not supported together with capture, temperature, max_tokens and stop: name special tokens only"
             )
@@ -240,7 +243,7 @@ class RtlangGrammar:
             renewed = self.machine.renewed()
             self._pair = renewed, LexedCompletion(renewed)
         machine, completion = self._pair
-        if not self._reads_ids:
+        if not self._has_readings:
             return MachineMatcher(machine, completion, self._forcing, self._table, reads_ids=self._counts_tokens)
         readings = self._readings
         if readings is None or readings.grammar is not machine:

@@ -72,6 +72,8 @@ class TaggedArguments:
             (number for integers, too), and {is_string} is true or false; in `behind_value`, {name} is the name.
         excludes: texts that a value without quotes must not contain.
         item: objects are written as their members, and arrays as items of this name, each between the same texts; "": as JSON.
+        blanks: pattern of the blanks that may stand around arguments and around values that are no strings, and in place of line breaks in
+            the texts; "": none.
     """
 
     before_name: str
@@ -79,6 +81,7 @@ class TaggedArguments:
     behind_value: str
     excludes: tuple[str, ...]
     item: str = ""
+    blanks: str = ""
 
     @property
     def has_types(self) -> bool:

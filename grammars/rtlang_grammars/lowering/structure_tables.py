@@ -55,8 +55,8 @@ from rtlang_grammars.spec.structures import (
 )
 from rtlang_grammars.spec.tokens import AnyTokens, Ranges, SpecialTokens, segments_of, spelling
 
-_RawKey: TypeAlias = tuple[Language | None, tuple[str, ...], int, int | None]
-"""Language, excluded texts, bounds on the number of code points."""
+_RawKey: TypeAlias = tuple[Language | None, tuple[str, ...], int, int | None, int | None]
+"""Language, excluded texts, bounds on the number of code points, bound on the number of tokens."""
 
 
 class StructureTables:
@@ -322,24 +322,27 @@ class StructureTables:
         for alternative in graph.shapes[graph.root].alternatives:
             match alternative:
                 case StringShape():
-                    key = alternative.language, part.excludes, alternative.min_length, alternative.max_length
-                    self._raw_language(key, rule, begin, end)
+                    bounds = alternative.min_length, alternative.max_length, part.max_tokens
+                    self._raw_language((alternative.language, part.excludes, *bounds), rule, begin, end)
                 case LiteralShape() if all(isinstance(value, str) for value in alternative.values):
                     allowed = [
                         str(each) for each in alternative.values if not any(text in str(each) for text in part.excludes)
                     ]
-                    self._language(Language.literals(allowed), rule, begin, end)
+                    if part.max_tokens is not None:
+                        self._raw_language((Language.literals(allowed), (), 0, None, part.max_tokens), rule, begin, end)
+                    else:
+                        self._language(Language.literals(allowed), rule, begin, end)
                 case _:
                     raise GrammarError("text: expected a schema that allows only strings")
 
     def _raw_language(self, key: _RawKey, rule: int, begin: int, end: int) -> None:
-        language, excludes, least, most = key
+        language, excludes, least, most, max_tokens = key
         if least == 0 and (language is None or language.accepts("", self._budget)):
             self._grammar.rules[rule].empty[begin].append(end)
-        if most == 0:
+        if 0 in (most, max_tokens):
             return
         if key not in self._raw:
-            raw = RawLanguage.of(language, excludes, least, most, self._budget)
+            raw = RawLanguage.of(language, excludes, least, most, self._budget, max_tokens)
             terminal = None if raw.language.is_empty(self._budget) else self._grammar.terminal(raw.language)
             self._raw[key] = terminal
             if terminal is not None:

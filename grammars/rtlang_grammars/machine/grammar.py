@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine.automaton.layout import LENGTH, NEED_ROW, NO_SPACE, OK, TOUCHED
+from rtlang_grammars.machine.automaton.layout import HEADS, LENGTH, NEED_ROW, NO_SPACE, NUM_HEADS, OK, TOUCHED
 from rtlang_grammars.machine.automaton.tables import Snapshot, Tables
 from rtlang_grammars.machine.locks import is_held
 from rtlang_grammars.machine.masks import Masks
@@ -114,7 +114,25 @@ class MachineGrammar:
         if not 0 <= token_id < len(trie.offsets) - 1:
             return None
         start, end = trie.offsets[token_id], trie.offsets[token_id + 1]
-        return None if start == end else self.advance(configuration, trie.data, start, end)
+        if start == end:
+            return None
+        place = self.advance(configuration, trie.data, start, end)
+        return self._counted(place) if place is not None and self.tables.token_bounds else place
+
+    def _counted(self, place: TableState) -> TableState:
+        """Count a token that ended in texts with a bound on their tokens; heads that reached it move to the states that end the text."""
+        bounds, found = self.tables.token_bounds, place.configuration
+        end = HEADS + 3 * int(found[NUM_HEADS])
+        for at in range(HEADS, end, 3):
+            bound = bounds.get(int(found[at]))
+            if bound is not None:
+                if found is place.configuration:
+                    found = found.copy()
+                most, ended = bound
+                found[at + 1] += 1
+                if found[at + 1] >= most:
+                    found[at], found[at + 1] = ended, 0
+        return place if found is place.configuration else TableState(found, place.is_complete)
 
     def complete_row(self, state: int) -> None:
         """Build a row that was left open."""

@@ -8,11 +8,12 @@ The source of a constraint of kind STRUCTURE is the JSON text of a part. A part 
 - `{"repeat": part, "min": 0, "max": null}`: again and again;
 - `{"members": [{"part": part, "required": true}, ...], "separator": "", "order": "any"}`: each part at most once, in any order or, with the
   order `declared`, in the order of the list;
-- `{"text": schema, "excludes": ["</p>"]}`: a string of a JSON schema, written without quotes, that contains none of some texts;
+- `{"text": schema, "excludes": ["</p>"], "max_tokens": null}`: a string of a JSON schema, written without quotes, that contains none of
+  some texts and takes a number of tokens at most;
 - `{"arguments": tool, "written": notation}`: the arguments of a call of a tool, as a format writes them; see `Arguments`;
 - `{"define": {"name": part, ...}, "in": part}` and, in the latter, `{"defined": "name"}`: a part that occurs several times;
 - `{"token": "<|im_start|>"}`, `{"token": 151657}`: a token by name or id; one of several as `{"token": "<[1,10-20]>"}`, any but some as
-  `{"token": "<[^5]>"}`;
+  `{"token": "<[^5]>"}` or `{"token": {"except": ["<|im_end|>", 5]}}`;
 - `{"tags": [{"begin": "<call>", "part": part, "end": "</call>"}, ...], "triggers": ["<call"], "excludes": [], "min": 0, "max": null,
   "text_behind": true}`: free text in which a trigger only occurs at the beginning of a tag. Without `triggers`, the beginnings of the tags
   are the triggers. `begin`, `end` and triggers are strings or tokens. A trigger that names a special token is excluded as text.
@@ -32,7 +33,7 @@ from typing import Any, TypeAlias
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, PropertyOrder
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.json_source import parsed
-from rtlang_grammars.spec.tokens import MAX_TOKEN_ID, TokenSet, read_token
+from rtlang_grammars.spec.tokens import TokenSet, token_set
 
 MAX_NESTING = 32
 """Maximum nesting of parts."""
@@ -40,11 +41,13 @@ MAX_REPEATS = 10_000
 """Maximum bound of a repeat."""
 MAX_COUNTED_TAGS = 64
 """Maximum bound on the number of tags."""
+MAX_TEXT_TOKENS = 2_147_483_647
+"""Maximum bound on the tokens of a raw text, as in xgrammar."""
 MAX_UNORDERED = 8
 """Maximum number of members in any order: the set of those that were written is part of the state."""
 STYLES = ("json", "python", "marked", "tagged")
 """The styles of a `Notation`."""
-_LATER_FIELDS = frozenset(("item", "literals"))
+_LATER_FIELDS = frozenset(("item", "literals", "blanks"))
 _NUM_LITERALS = 7
 
 
@@ -119,11 +122,13 @@ class RawText:
     Attributes:
         schema: JSON text of a schema that allows only strings.
         excludes: texts that do not occur in it.
+        max_tokens: how many tokens may end within it; a character that the last of them began is completed. None: any number.
     """
 
     schema: str
     excludes: tuple[str, ...]
     pointer: str
+    max_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +139,7 @@ class Notation:
         format: its name, for messages.
         style: "json": one JSON object; "python": name=literal, separated by commas; "marked": literals with strings between marks;
             "tagged": each name and each value between texts.
-        before_name, before_value, behind_value, excludes, item: for "tagged", see `TaggedArguments` of formats/description.py.
+        before_name, before_value, behind_value, excludes, item, blanks: for "tagged", see `TaggedArguments` of formats/description.py.
         literals: for "python" and "marked": the texts between name and value, between values, and between key and value, the words for
             true, false and null, and the mark around strings.
     """
@@ -147,6 +152,7 @@ class Notation:
     excludes: tuple[str, ...] = ()
     item: str = ""
     literals: tuple[str, ...] = ()
+    blanks: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,9 +246,18 @@ def members(
     return _constraint({"members": plain, "separator": separator, "order": str(order)}, [part for part, _ in listed])
 
 
-def raw_text(schema: dict[str, Any] | bool = True, *, excludes: Iterable[str] = ()) -> Constraint:
-    """A string of a JSON schema, written without quotes, in which none of some texts occurs; by default any text."""
-    return _constraint({"text": schema, "excludes": list(excludes)}, ())
+def raw_text(
+    schema: dict[str, Any] | bool = True, *, excludes: Iterable[str] = (), max_tokens: int | None = None
+) -> Constraint:
+    """A string of a JSON schema, written without quotes, in which none of some texts occurs; by default any text.
+
+    Args:
+        max_tokens: see `RawText`. Texts given as bytes have no tokens, so that they are not counted.
+    """
+    plain: dict[str, Any] = {"text": schema, "excludes": list(excludes)}
+    if max_tokens is not None:
+        plain["max_tokens"] = max_tokens
+    return _constraint(plain, ())
 
 
 def arguments(
@@ -287,6 +302,13 @@ def token(which: str | int) -> Constraint:
         GrammarError: the ids are malformed.
     """
     plain = {"token": which}
+    _token(plain, "#")
+    return _constraint(plain, [])
+
+
+def token_except(which: Iterable[str | int] = ()) -> Constraint:
+    """Any token but some, given by names and ids, and but the end tokens; raises as `token`."""
+    plain = {"token": {"except": list(which)}}
     _token(plain, "#")
     return _constraint(plain, [])
 
@@ -364,7 +386,7 @@ _KEYS = {
     "any_of": set[str](),
     "repeat": {"min", "max"},
     "members": {"separator", "order"},
-    "text": {"excludes"},
+    "text": {"excludes", "max_tokens"},
     "arguments": {"written"},
     "define": {"in"},
     "defined": set[str](),
@@ -399,9 +421,7 @@ def _part(plain: Any, pointer: str, depth: int, known: _Known) -> Part:
         case "members":
             return _members(plain, pointer, depth, known)
         case "text":
-            if not isinstance(plain["text"], dict | bool):
-                raise GrammarError("text: expected a JSON schema (an object or a boolean)", pointer)
-            return RawText(json.dumps(plain["text"], ensure_ascii=False), _texts(plain, "excludes", pointer), pointer)
+            return _raw_text(plain, pointer)
         case "arguments":
             return _arguments(plain, pointer)
         case "define":
@@ -421,18 +441,18 @@ def _part(plain: Any, pointer: str, depth: int, known: _Known) -> Part:
     return Sequence(read) if shape == "sequence" else AnyOf(read)
 
 
+def _raw_text(plain: dict[str, Any], pointer: str) -> RawText:
+    schema, most = plain["text"], plain.get("max_tokens")
+    if not isinstance(schema, dict | bool):
+        raise GrammarError("text: expected a JSON schema (an object or a boolean)", pointer)
+    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or not 0 <= most <= MAX_TEXT_TOKENS):
+        raise GrammarError(f"max_tokens = {most!r}: expected an integer from 0 to {MAX_TEXT_TOKENS}", pointer)
+    return RawText(json.dumps(schema, ensure_ascii=False), _texts(plain, "excludes", pointer), pointer, most)
+
+
 def _token(plain: dict[str, Any], pointer: str) -> Token:
-    which = plain["token"]
-    if isinstance(which, int) and not isinstance(which, bool) and 0 <= which <= MAX_TOKEN_ID:
-        return Token(TokenSet(ranges=((which, which),), source=f"<[{which}]>"), pointer)
-    if not isinstance(which, str) or not which:
-        raise GrammarError(
-            f"token = {which!r}: expected the name of a token, or an id from 0 to {MAX_TOKEN_ID}", pointer
-        )
-    if not (which.startswith("<[") and which.endswith("]>")):
-        return Token(TokenSet(names=(which,), source=which), pointer)
     try:
-        return Token(read_token(which), pointer)
+        return Token(token_set(plain["token"]), pointer)
     except GrammarError as error:
         raise GrammarError(error.reason, pointer) from None
 

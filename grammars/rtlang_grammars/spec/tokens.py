@@ -109,6 +109,28 @@ def read_token(source: str) -> TokenSet:
     return TokenSet(ranges=tuple(ranges), is_negated=is_negated, source=source)
 
 
+def token_set(which: object) -> TokenSet:
+    """Read a token as structures name it: a name, an id, ids as in `read_token`, or {"except": [name or id, ...]}.
+
+    Raises:
+        GrammarError: it is malformed; without a location.
+    """
+    if isinstance(which, dict) and which.keys() == {"except"} and isinstance(which["except"], list):
+        parts = [token_set(each) for each in which["except"]]
+        names = tuple(name for part in parts for name in part.names)
+        ranges = tuple(ids for part in parts for ids in part.ranges)
+        if any(part.is_negated for part in parts):
+            raise GrammarError("except: expected names and ids of tokens")
+        return TokenSet(names, ranges, is_negated=True, source=f"any token except {which['except']}")
+    if isinstance(which, int) and not isinstance(which, bool) and 0 <= which <= MAX_TOKEN_ID:
+        return TokenSet(ranges=((which, which),), source=f"<[{which}]>")
+    if not isinstance(which, str) or not which:
+        raise GrammarError(f"token = {which!r}: expected the name of a token, or an id from 0 to {MAX_TOKEN_ID}")
+    if not (which.startswith("<[") and which.endswith("]>")):
+        return TokenSet(names=(which,), source=which)
+    return read_token(which)
+
+
 class SpecialTokens:
     """The tokens of a vocabulary as constraints name them. Immutable.
 

@@ -80,13 +80,14 @@ def dump(tables: Tables, base: Tables) -> tuple[dict[str, Any], list[Array]] | N
     lengths = np.diff(begins, append=len(cells)).astype(np.int32)
     closers, of_state = _closers(tables)
     counted = np.array([(state, *bounds) for state, bounds in tables.counted.items()], dtype=np.int32)
+    bounds = np.array([(state, *each) for state, each in tables.token_bounds.items()], dtype=np.int32)
     ends, embedded = _embedded(tables)
     texts = [
         [each.start, _latin(each.last), _latin(each.follow), each.most, _latin(each.others)] for each in tables.texts
     ]
     plain = {"base": [num_states, num_words, num_rows], "closers": closers, "ends": ends, "texts": texts}
-    arrays = [states[num_states:], words[num_words:], cells[begins], lengths, of_state, counted.reshape(-1), embedded]
-    return plain, arrays
+    numbers = [of_state, counted.reshape(-1), bounds.reshape(-1), embedded]
+    return plain, [states[num_states:], words[num_words:], cells[begins], lengths, *numbers]
 
 
 def load(plain: dict[str, Any], arrays: Sequence[Array], tables: Tables) -> None:
@@ -99,7 +100,7 @@ def load(plain: dict[str, Any], arrays: Sequence[Array], tables: Tables) -> None
     """
     if plain["base"] != [len(tables.states), len(tables.words), tables.num_rows]:
         raise ValueError("the tables do not begin with the base of the dump")
-    states, words, values, lengths, of_state, counted, embedded = arrays
+    states, words, values, lengths, of_state, counted, bounds, embedded = arrays
     tables.states.frombytes(states.tobytes())
     tables.words.frombytes(words.tobytes())
     cells = np.repeat(values, lengths)
@@ -113,6 +114,7 @@ def load(plain: dict[str, Any], arrays: Sequence[Array], tables: Tables) -> None
         last, others = (None if each is None else each.encode("latin-1") for each in (last, others))
         tables.texts.append(TextFacts(start, last, follow.encode("latin-1"), most, others))
     tables.counted.update({state: (low, high) for state, low, high in counted.reshape(-1, 3).tolist()})
+    tables.token_bounds.update({state: (most, ended) for state, most, ended in bounds.reshape(-1, 3).tolist()})
     known = _StoredStrings({}, [[text.encode("latin-1") for text in texts] for texts in plain["ends"]])
     for state, *what in embedded.reshape(-1, 5).tolist():
         known.by_state[state] = tuple(what)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from keyword import iskeyword
 from typing import Any
@@ -26,6 +27,7 @@ from rtlang_grammars.spec.structures import (
     arguments,
     members,
     raw_text,
+    repeat,
     sequence,
 )
 
@@ -37,6 +39,8 @@ _COUPLING = frozenset(
     )
 )
 """Keywords beside `properties` and `required` by which a schema says more about an object than about each of its parameters."""
+_ANY_NAME = "[a-zA-Z_][a-zA-Z0-9_]*"
+"""The names of arguments that no schema declares, as xgrammar allows them."""
 _PLAIN = frozenset(
     ("type", "title", "description", "default", "examples", "deprecated", "$defs", "definitions", "$schema")
 )
@@ -54,6 +58,7 @@ def call_arguments(tool_format: ToolFormat, tool: Tool, style: JsonStyle, *, is_
         tuple(around.excludes),
         around.item,
         _literal_texts(tool_format.literals) if tool_format.literals != Literals() else (),
+        around.blanks,
     )
     return arguments(tool.name, tool.parameters, notation, style, is_forced=is_forced)
 
@@ -70,7 +75,12 @@ def reading_of(part: Arguments) -> tuple[ToolFormat, Tool]:
     """
     written = part.notation
     around = TaggedArguments(
-        written.before_name, written.before_value, written.behind_value, written.excludes, written.item
+        written.before_name,
+        written.before_value,
+        written.behind_value,
+        written.excludes,
+        written.item,
+        written.blanks,
     )
     literals = Literals()
     if written.literals:
@@ -137,15 +147,31 @@ def argument_part(tool_format: ToolFormat, tool: Tool, style: JsonStyle) -> str 
         raise GrammarError(f"parameter {name!r}: the format {tool_format.name} cannot write this name", "#/properties")
     if tool_format.arguments in (ArgumentStyle.PYTHON, ArgumentStyle.MARKED):
         literals = tool_format.literals
-        each = [
-            (sequence(name, literals.assign, literal_value(_schema(tool, name), style, literals)), name)
-            for name in properties
-        ]
+        excludes = tool_format.tagged.excludes if tool_format.tagged is not None else ()
+        values = {name: literal_value(_schema(tool, name), style, literals, excludes) for name in properties}
+        each = [(sequence(name, literals.assign, values[name]), name) for name in properties]
         return _members(each, tool, literals.separator, style)
     around = tool_format.tagged
     assert around is not None
     each = [(_tagged_argument(tool, name, around, style), name) for name in properties]
-    return _members(each, tool, "", style)
+    declared = _members(each, tool, "", style)
+    if not around.blanks:
+        return declared
+    others = _other_arguments(tool, around, style)
+    return sequence(declared, *others, Constraint(ConstraintKind.REGEX, around.blanks))
+
+
+def _other_arguments(tool: Tool, around: TaggedArguments, style: JsonStyle) -> list[Constraint]:
+    """The arguments that a schema allows besides those that it declares, one after the other."""
+    schema = (tool.parameters or {}).get("additionalProperties", False)
+    if schema is False:
+        return []
+    if around.item:
+        raise GrammarError("additionalProperties: this format repeats the names of arguments; declare them", "#")
+    declared = "|".join(map(re.escape, tool.properties))
+    name = Constraint(ConstraintKind.REGEX, (f"(?!(?:{declared})$)" if declared else "") + _ANY_NAME)
+    other = Tool(tool.name, {**(tool.parameters or {}), "properties": {"": schema}})
+    return [repeat(_tagged_argument(other, "", around, style, name))]
 
 
 def _members(parts: Iterable[tuple[Constraint, str]], tool: Tool, separator: str, style: JsonStyle) -> str | Constraint:
@@ -161,8 +187,12 @@ def _schema(tool: Tool, name: str) -> dict[str, Any] | bool:
     return with_definitions(tool.properties[name], tool.parameters or {})
 
 
-def _tagged_argument(tool: Tool, name: str, around: TaggedArguments, style: JsonStyle) -> Constraint:
-    """A name and its value between tags."""
+def _tagged_argument(
+    tool: Tool, name: str, around: TaggedArguments, style: JsonStyle, spelled: Constraint | None = None
+) -> Constraint:
+    """A name and its value between tags; `spelled`: the names that have this schema."""
+    if around.blanks and not around.item:
+        return _spaced_argument(tool, name, around, style, name if spelled is None else spelled)
     schema, end = _schema(tool, name), around.value_end(name)
     types = types_of(schema)
     if not types:
@@ -174,6 +204,32 @@ def _tagged_argument(tool: Tool, name: str, around: TaggedArguments, style: Json
         values.setdefault(around.value_begin(each), []).append(each)
     parts = [sequence(begin, _of_types(schema, kinds, around, style)) for begin, kinds in values.items()]
     return sequence(around.before_name, name, any_of(*parts), end)
+
+
+def _spaced_argument(
+    tool: Tool, name: str, around: TaggedArguments, style: JsonStyle, spelled: str | Constraint
+) -> Constraint:
+    """A name and its value between tags, with free blanks."""
+    schema, blanks = _schema(tool, name), Constraint(ConstraintKind.REGEX, around.blanks)
+    types = types_of(schema)
+    if not types:
+        raise GrammarError(f"parameter {name!r} allows no value", "#/properties")
+    parts = []
+    for kinds in ({"string"} & types, types - {"string"}):
+        values: dict[str, list[str]] = {}
+        for each in sorted(kinds):
+            values.setdefault(around.value_begin(each), []).append(each)
+        for begin, same in values.items():
+            value = _of_types(schema, same, around, style)
+            is_text = kinds == {"string"}
+            parts.append(sequence(*_spaced(begin, blanks), value if is_text else sequence(blanks, value, blanks)))
+    return sequence(blanks, around.before_name, spelled, any_of(*parts), *_spaced(around.value_end(name), blanks))
+
+
+def _spaced(text: str, blanks: Constraint) -> list[str | Constraint]:
+    """A text with blanks in place of its line breaks."""
+    first, *lines = text.split("\n")
+    return [first, *(part for line in lines for part in (blanks, line))]
 
 
 def _of_types(

@@ -55,9 +55,11 @@ _BY_TYPE = {
 _OF_STRINGS = frozenset(("minLength", "maxLength", "pattern", "format"))
 
 
-def literal_value(schema: dict[str, Any] | bool, style: JsonStyle, literals: Literals) -> Constraint:
-    """A value of a schema as a literal, with properties in the order of a style."""
-    return _Writer(schema, style, literals).root()
+def literal_value(
+    schema: dict[str, Any] | bool, style: JsonStyle, literals: Literals, excludes: Iterable[str] = ()
+) -> Constraint:
+    """A value of a schema as a literal, with properties in the order of a style; marked strings contain none of the excluded texts."""
+    return _Writer(schema, style, literals, excludes).root()
 
 
 def unenforced_keyword(schema: dict[str, Any] | bool, literals: Literals) -> str | None:
@@ -79,8 +81,9 @@ class _TooManyParts(Exception):
 class _Writer:
     """Writes one document; counts its parts, and notes a keyword that is not enforced."""
 
-    def __init__(self, document: Any, style: JsonStyle, literals: Literals) -> None:
+    def __init__(self, document: Any, style: JsonStyle, literals: Literals, excludes: Iterable[str] = ()) -> None:
         self._document, self._style, self._literals = document, style, literals
+        self._excludes = [literals.quote, *excludes]
         self._true, self._false, self._null = literals.constants
         self._num_parts = 0
         self.unenforced: str | None = None
@@ -193,7 +196,7 @@ class _Writer:
 
     def _marked(self, schema: dict[str, Any] | bool) -> Constraint:
         quote = self._literals.quote
-        return sequence(quote, raw_text(schema, excludes=[quote]), quote)
+        return sequence(quote, raw_text(schema, excludes=self._excludes), quote)
 
     def _otherwise(self, schema: Any, keyword: str) -> Constraint:
         """A value of a schema that is not followed: as JSON, or any value of its types where JSON cannot be read."""

@@ -49,7 +49,7 @@ class Triggers:
     Attributes:
         rows: int32 [nodes, 256], the next node; node 0 means that no text has begun.
         found: for each node, the text that it completes; -1 for none.
-        num_held: for each node, the bytes from the last token in its text to its end; 0 without a token.
+        num_held: for each node, the bytes from the first token in its text to its end; 0 without a token.
     """
 
     def __init__(self, texts: Sequence[bytes]) -> None:
@@ -65,7 +65,7 @@ class Triggers:
                     following.append({})
                     self.found.append(-1)
                     held = self.num_held[node]
-                    self.num_held.append(1 if byte == TOKEN_LEAD else held + 1 if held else 0)
+                    self.num_held.append(held + 1 if held else int(byte == TOKEN_LEAD))
                 node = following[node][byte]
             self.found[node] = number
         self.rows: NDArray[np.int32] = np.zeros((len(following), 256), dtype=np.int32)

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
-from rtlang_grammars.lowering.languages.embedding import EmbeddedAutomaton, Embedding
+from rtlang_grammars.lowering.languages.embedding import EmbeddedAutomaton, Embedding, continuation_state
 from rtlang_grammars.machine.automaton.json_base_states import TEXT_SLICE
-from rtlang_grammars.machine.automaton.layout import COUNT, COUNT_UP, NONE, OPEN, PARAM, ROW, SLICE
+from rtlang_grammars.machine.automaton.layout import COUNT, COUNT_UP, ENDS, NONE, OPEN, PARAM, ROW, SLICE
 from rtlang_grammars.machine.automaton.tables import Register, Tables, TextFacts
 from rtlang_grammars.machine.automaton.text_limit import Room
 from rtlang_grammars.regular.language import Language
+from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
+_DEAD = -1
 _MANY = 1 << 30
 _MAX_COUNTED = 1000
 """States that are inspected to find out whether every beginning may end."""
@@ -35,6 +38,7 @@ class RawLanguage:
         least, most: code points that are counted in the register; 1 and None: none are.
         last: the bytes of the last characters of excluded texts, if nothing else is forbidden; None if something is.
         filler: a character that may always follow, if `last` is given.
+        max_tokens: tokens that are counted in the register, in place of code points; None: none are.
     """
 
     language: Language
@@ -42,16 +46,31 @@ class RawLanguage:
     most: int | None = None
     last: bytes | None = None
     filler: bytes = b""
+    max_tokens: int | None = None
 
     @classmethod
     def of(
-        cls, language: Language | None, excludes: Sequence[str], least: int, most: int | None, budget: Budget
+        cls,
+        language: Language | None,
+        excludes: Sequence[str],
+        least: int,
+        most: int | None,
+        budget: Budget,
+        max_tokens: int | None = None,
     ) -> RawLanguage:
         """The nonempty texts of a language (None: all texts) without the excluded ones as parts, with `least` to `most` code points.
 
         Raises:
             GrammarError: the budget ran out.
         """
+        if max_tokens is not None:
+            if least > 1 or not (language is None or _may_always_end(language, budget)):
+                raise GrammarError(
+                    "max_tokens: every beginning of the text must be able to end; remove minLength or pattern"
+                )
+            if most is not None:  # the register counts tokens
+                language = (language or Language.any_text()).bounded(0, most)
+                least, most = 1, None
         least = max(1, least)
         is_any = language is None or language.is_any_text
         found = around = Language.any_text()
@@ -65,12 +84,18 @@ class RawLanguage:
             filler = next((each for each in _FILLERS if each not in last), None)
             if filler is not None:
                 bytes_of_last = bytes(sorted({byte for each in last for byte in each.encode()}))
-                return cls(nonempty, least, most, bytes_of_last, filler.encode())
-        if most is not None and least == 1 and not nonempty.is_empty(budget):
-            missing = nonempty.automaton(budget).remaining_lengths(_MAX_COUNTED)
-            if missing is not None and set(missing.values()) <= {0, 1} and sum(missing.values()) <= 1:
-                return cls(nonempty, 1, most)
-        return cls(nonempty if (least, most) == (1, None) else found.bounded(least, most))
+                return cls(nonempty, least, most, bytes_of_last, filler.encode(), max_tokens)
+        if most is not None and least == 1 and not nonempty.is_empty(budget) and _may_always_end(nonempty, budget):
+            return cls(nonempty, 1, most)
+        return cls(nonempty if (least, most) == (1, None) else found.bounded(least, most), max_tokens=max_tokens)
+
+
+def _may_always_end(language: Language, budget: Budget) -> bool:
+    """Whether every beginning of a text is a text, the empty one aside; False if that takes long to find out."""
+    if language.is_any_text:
+        return True
+    missing = language.automaton(budget).remaining_lengths(_MAX_COUNTED)
+    return missing is not None and set(missing.values()) <= {0, 1} and sum(missing.values()) <= 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +179,57 @@ class RawEmbedding(Embedding):
         return self.state
 
 
+class CountedTokens(RawEmbedding):
+    """The states of raw text with a bound on its tokens, which the register counts.
+
+    Each state has a twin for when as many tokens have ended in the text: the twin between two characters can only end, and the twin within
+    a character completes it. `MachineGrammar.after` counts and moves the heads (`tables.token_bounds`).
+    """
+
+    def __init__(
+        self, tables: Tables, automaton: EmbeddedAutomaton, raw: RawLanguage, facts: Callable[[int], int]
+    ) -> None:
+        """Start empty; see `RawEmbedding`."""
+        super().__init__(tables, automaton, raw, facts, longer=None)
+        assert raw.max_tokens is not None
+        self._max_tokens = raw.max_tokens
+        self._twins: dict[int, int] = {_DEAD: NONE}
+        self._twin_locals: dict[int, int] = {}
+        self.state(automaton.start)  # from here on `token_bounds` tells that tokens are counted
+
+    def state(self, local: int) -> int:
+        """See `Embedding.state`."""
+        found = self._states.get(local)
+        if found is None:
+            num_known = len(self._states)
+            found = super().state(local)
+            for each, number in islice(self._states.items(), num_known, None):  # a character's states come together
+                if number not in self._tables.token_bounds:
+                    self._tables.token_bounds[number] = (self._max_tokens, self._twin(each))
+            if self._automaton.is_between_characters(local):
+                self._tables.counted[found] = (0, _MANY)  # masks do not depend on the count
+        return found
+
+    def _twin(self, local: int) -> int:
+        """The state in which the text is as long as it may be."""
+        twin = self._twins.get(local)
+        if twin is None:
+            automaton, tables = self._automaton, self._tables
+            if automaton.is_between_characters(local):
+                twin = tables.add_state(acc=ENDS if automaton.is_accepting(local) else OPEN)
+            elif continuation_state(tables, automaton, local, self._twin, self._twins) is not None:
+                return self._twins[local]
+            else:
+                twin = tables.leave_open(self._make_twin)
+                self._twin_locals[twin] = local
+            self._twins[local] = twin
+        return twin
+
+    def _make_twin(self, number: int) -> None:
+        targets, index = self._automaton.compressed_row(self._twin_locals[number])
+        self._tables.set_state(number, ROW, self._tables.add_row_of([self._twin(to) for to in targets], index))
+
+
 def raw_embedding(tables: Tables, raw: RawLanguage, follow: bytes, budget: Budget) -> RawEmbedding:
     """Add raw text to tables.
 
@@ -176,6 +252,8 @@ def raw_embedding(tables: Tables, raw: RawLanguage, follow: bytes, budget: Budge
             tables.texts.append(TextFacts(-1, last, follow, raw.most))
         return known[last]
 
+    if raw.max_tokens is not None:
+        return CountedTokens(tables, automaton, raw, facts)
     embedding = RawEmbedding(tables, automaton, raw, facts, longer=None)
     if raw.least > 1:
         embedding = RawEmbedding(tables, automaton, raw, facts, longer=embedding)

@@ -122,6 +122,7 @@ class Tables:
         makers: by state, what builds its open row.
         closers: by state, how its frame ends.
         counted: by state that counts code points, the minimum and maximum on which masks depend.
+        token_bounds: by state of a text whose tokens the register counts, how many may end in it, and the state to go on from then.
         embedded: by state inside strings with patterns, between characters; query it under the lock.
         texts: by PARAM of the states of raw text, and of those before it.
         token_sets: the sets of tokens that its states take.
@@ -139,6 +140,7 @@ class Tables:
         self.makers: dict[int, RowMaker] = {}
         self.closers: dict[int, Closer] = {}
         self.counted: dict[int, tuple[int, int]] = {}
+        self.token_bounds: dict[int, tuple[int, int]] = {}
         self.embedded: dict[int, Embedded] = {}
         self.texts: list[TextFacts] = []
         self.token_sets: set[Ranges] = set()
