@@ -2,8 +2,8 @@
 
 Each backend compiles every schema and follows every instance, in turn and in one process, on the CPU clock. The output gives the time to
 the first mask (compile and one mask), the time of every mask along the instances, and how many valid and invalid instances were accepted.
-Peak memory is measured in a separate process for each backend. `--pathological` prints a table of hostile inputs instead. The process
-settings are those of a serving runtime (`process_settings`).
+Peak memory is measured in a separate process for each backend. `--pathological` prints a table of hostile inputs instead, `--slow` one of
+constraints whose masks are expensive. The process settings are those of a serving runtime (`process_settings`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from rtlang_grammars.spec.constraint import ANY_STYLE, Constraint, ConstraintKind
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.vocabulary import Vocabulary
-from rtlang_grammars_bench import pathological
+from rtlang_grammars_bench import pathological, slow_cases
 from rtlang_grammars_bench.memory import peak_megabytes
 from rtlang_grammars_bench.process_settings import serving
 from rtlang_grammars_bench.rivals import ENGINES, GrammarEngine, create_engine
@@ -112,14 +112,24 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json of a byte-level tokenizer")
     parser.add_argument("--schemas", type=Path, help="JSON lines (gzip) with schema and tests")
     parser.add_argument("--pathological", action="store_true", help="a table of hostile inputs instead")
+    parser.add_argument(
+        "--slow", nargs="*", metavar="WORD", help="a table of expensive constraints instead, or of those named so"
+    )
     parser.add_argument("--count", type=int, default=100, help="schemas, spread over the file")
     parser.add_argument("--backends", nargs="+", choices=ENGINES, default=["rtlang", "llguidance"])
     given = parser.parse_args(arguments)
-    if given.schemas is None and not given.pathological:
-        parser.error("--schemas or --pathological is needed")
+    if given.schemas is None and not given.pathological and given.slow is None:
+        parser.error("--schemas, --pathological or --slow is needed")
     vocabulary, tokenizer = read_vocabulary(given.tokenizer)
     if given.pathological:
         print("\n".join(pathological.table(vocabulary)))
+        return
+    if given.slow is not None:
+        names = [name for name in slow_cases.CASES if not given.slow or any(word in name for word in given.slow)]
+        engines = {name: create_engine(name, vocabulary) for name in given.backends}
+        with serving():
+            for line in slow_cases.table(vocabulary, tokenizer, engines, names):
+                print(line, flush=True)
         return
     with gzip.open(given.schemas) as file:
         rows = [json.loads(line) for line in file]
