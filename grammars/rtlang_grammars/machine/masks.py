@@ -18,6 +18,7 @@ from rtlang_grammars.machine.automaton.json_base_states import (
     BEFORE_TEXT_SLICE,
     COUNTED_SLICE,
     EMBEDDED_SLICE,
+    STRING_SLICE,
     TEXT_SLICE,
     TWIN_SLICE,
 )
@@ -59,6 +60,7 @@ from rtlang_grammars.machine.token_index.vocabulary_index import REACH, Vocabula
 Configuration = NDArray[np.int64]
 
 _MAX_SLICED_HEADS = 8
+_LETTER = ord("a")
 
 
 class Masks:
@@ -137,6 +139,8 @@ class Masks:
             return self._raw(configuration)
         if slice_id < COUNTED_SLICE:
             found = index.slices[slice_id]
+            if slice_id == STRING_SLICE and self._goes_on(state):
+                return self._walk_groups(configuration, found.mask, index.string_ends)
             return self._walk(configuration, found.mask, found.inside)
         room = S.item(state, WIDTH) - count
         if slice_id == COUNTED_SLICE:
@@ -159,6 +163,11 @@ class Masks:
                 if forbidden is not None:
                     return self._walk_all_but(configuration, forbidden, inside=is_quoted)
         return self._walk(configuration, base, nodes)
+
+    def _goes_on(self, state: int) -> bool:
+        """Whether a state of the string slice is the inside of a string: characters lead back to it, and not into a trie of names."""
+        tables = self._tables.published
+        return bool(tables.T[256 * int(tables.S[state, ROW]) + _LETTER] == state)
 
     def _raw(self, configuration: Configuration) -> Mask:
         """A mask of heads of which one may be inside raw text or before it: what each of these allows, and what all others do."""
@@ -322,6 +331,13 @@ class Masks:
             return Mask(trie.mask(groups), end_ids, level, owns_base=True)
         ids = trie.tokens(groups)
         return Mask(index.no_tokens, np.concatenate((ids, end_ids)) if is_complete else ids, level)
+
+    def _walk_groups(self, configuration: Configuration, base: NDArray[np.uint32], trie: CoarseTokenTrie) -> Mask:
+        """A mask of `base` and of the tokens of all groups that may follow; the text does not end here."""
+        level, _, groups = self._followed(configuration, trie.nodes)
+        if trie.count(groups) > self._index.num_words:
+            return Mask(base | trie.mask(groups), self._index.no_ids, level, owns_base=True)
+        return Mask(base, trie.tokens(groups), level)
 
     def _followed(self, configuration: Configuration, trie: NDArray[np.int64]) -> tuple[int, bool, NDArray[np.int32]]:
         """Walk over a trie: the levels read, whether the text is complete, and the tokens that may follow, in the thread's workspace."""

@@ -89,5 +89,5 @@ ROOT = 0
 # Result codes of compiled functions.
 OK, REJECTED, MANY, NEED_ROW, NO_SPACE, NEED_FREEDOM = 1, 0, -1, -2, -3, -4
 
-# Words of the array `out`: results, then the heads of hash chains for two lists.
+# Words of the array `out`: results, then the heads of hash chains for three lists.
 OUT_WORDS, BUCKETS = 8, 256

@@ -22,6 +22,7 @@ from rtlang_grammars.machine.automaton.layout import (
     CALL,
     CALL_NEXT,
     CALL_TO,
+    DEAD_ROW,
     EDGE_NEXT,
     EDGE_PARENT,
     EDGE_REGISTER,
@@ -57,6 +58,11 @@ from rtlang_grammars.machine.native.native_code import compiled
 from rtlang_grammars.machine.native.registers import act
 
 _FEW = 8  # heads; if there are more, they are found by hash
+_TRIED = 2  # bytes at one depth before `may_follow` collects what is allowed
+
+# Columns of D after the first head, the end and the top.
+NUM_TRIED, FIRST_BYTES = 3, 4
+DEPTH_WORDS = 8
 
 
 @njit(inline="always")
@@ -214,9 +220,11 @@ def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
     end = np.int64(high)
     num = np.int64(0)
     at_heads, at_queue = np.int64(0), np.int64(0)
+    at_made, mask = np.int64(OUT_WORDS + 2 * BUCKETS), np.int64(0)  # the nodes of this step, in lists by their start
+    out[at_made] = 0
     if high - low > _FEW:
-        at_heads, at_queue = np.int64(OUT_WORDS), np.int64(OUT_WORDS + BUCKETS)
-        for i in range(2 * BUCKETS):
+        at_heads, at_queue, mask = np.int64(OUT_WORDS), np.int64(OUT_WORDS + BUCKETS), np.int64(BUCKETS - 1)
+        for i in range(3 * BUCKETS):
             out[OUT_WORDS + i] = 0
     for i in range(low, high):
         s, r, n = H[i, 0], H[i, 1], H[i, 2]
@@ -236,7 +244,6 @@ def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
             num = add_head(S, W, Q, np.int64(0), num, s, r, n, out, at_queue)
             if num < 0:
                 return NO_SPACE
-    made = 0  # the nodes of this step, a list
     at = 0
     while at < num:
         s, r, n = Q[at, 0], Q[at, 1], Q[at, 2]
@@ -318,17 +325,18 @@ def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
                 if num < 0:
                     return NO_SPACE
                 continue
-            node = made
+            bucket = at_made + ((start * 31 + start_r) & mask)
+            node = out[bucket]
             while node != 0 and (W[node + NODE_START] != start or W[node + NODE_REGISTER] != start_r):
                 node = W[node + NODE_NEXT]
             if top + NODE_WORDS > W.shape[0]:
                 return NO_SPACE
             if node == 0:
                 push(W, top, start, start_r, ret, r, n)
-                W[top + NODE_NEXT] = made
-                made = top
+                W[top + NODE_NEXT] = out[bucket]
+                out[bucket] = node = top
                 top += NODE_WORDS
-                num = add_head(S, W, Q, np.int64(0), num, start, start_r, made, out, at_queue)
+                num = add_head(S, W, Q, np.int64(0), num, start, start_r, node, out, at_queue)
                 if num < 0:
                     return NO_SPACE
                 continue
@@ -350,6 +358,60 @@ def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
     return OK
 
 
+@njit(inline="always")
+def add_bytes(S, T, D, d, s):  # pragma: no cover
+    """Add the bytes on which a state goes on to the bits of D[d]."""
+    byte = np.int64(S[s, BYTE])
+    if byte < 256:
+        D[d, FIRST_BYTES + (byte >> 6)] |= np.int64(1) << (byte & 63)
+    row = np.uint64(S[s, ROW])
+    if row == DEAD_ROW:
+        return
+    for word in range(4):
+        found = np.int64(0)
+        for bit in range(64):
+            found |= np.int64(T[row * np.uint64(256) + np.uint64(64 * word + bit)] != NONE) << np.int64(bit)
+        D[d, FIRST_BYTES + word] |= found
+
+
+@compiled(inner=True)
+def may_follow(S, T, W, H, Q, D, d, b, out):  # pragma: no cover
+    """Whether byte `b` may follow the heads at depth d: 1 (it is not certain), 0 or NO_SPACE.
+
+    With many heads, or many frames to return to, a step takes microseconds, and most bytes of the trie are rejected. So from the third byte
+    at a depth on, the bytes on which a head goes on, or a frame that it may return to, are kept as bits of D[d].
+    """
+    if D[d, NUM_TRIED] < _TRIED:
+        D[d, NUM_TRIED] += 1
+        return 1
+    if D[d, NUM_TRIED] == _TRIED:
+        D[d, NUM_TRIED] += 1
+        num, at_queue = np.int64(0), np.int64(OUT_WORDS + BUCKETS)
+        for i in range(BUCKETS):
+            out[at_queue + i] = 0
+        for word in range(4):
+            D[d, FIRST_BYTES + word] = 0
+        low, high = D[d, 0], D[d, 1]
+        at = low
+        while at < high or at - high < num:
+            if at < high:
+                s, n = H[at, 0], H[at, 2]
+            else:
+                s, n = Q[at - high, 0], Q[at - high, 2]
+            at += 1
+            add_bytes(S, T, D, d, s)
+            if S[s, ACC] != OPEN and n != ROOT:
+                touch(W, n)
+                e = n + NODE_EDGE
+                while e != 0:
+                    ret, parent = W[e + EDGE_RETURN], W[e + EDGE_PARENT]
+                    num = add_head(S, W, Q, np.int64(0), num, ret, np.int64(0), parent, out, at_queue)
+                    if num < 0:
+                        return NO_SPACE
+                    e = W[e + EDGE_NEXT]
+    return (D[d, FIRST_BYTES + (b >> 6)] >> (b & 63)) & 1
+
+
 @compiled(inner=True)
 def step(S, T, X, W, H, Q, D, d, b, out):  # pragma: no cover
     """One byte from the heads at depth d - 1 (D[d - 1]: first head, end, top) to depth d. NEED_ROW: out[0] is the state."""
@@ -361,11 +423,11 @@ def step(S, T, X, W, H, Q, D, d, b, out):  # pragma: no cover
             if high >= H.shape[0]:
                 return NO_SPACE
             H[high, 0], H[high, 1], H[high, 2] = s, r, n
-            D[d, 0], D[d, 1], D[d, 2] = high, high + 1, new_top
+            D[d, 0], D[d, 1], D[d, 2], D[d, NUM_TRIED] = high, high + 1, new_top, 0
             return OK
         out[0] = s
     if code == MANY:
         code = step_many(S, T, X, W, H, Q, low, high, top, b, out)
         if code == OK:
-            D[d, 0], D[d, 1], D[d, 2] = high, out[0], out[3]
+            D[d, 0], D[d, 1], D[d, 2], D[d, NUM_TRIED] = high, out[0], out[3], 0
     return code

@@ -1,7 +1,7 @@
 """Compiled walks over configurations: along a text, over the token trie, and back into a new configuration.
 
 The workspace of a walk is seven arrays, owned by one thread at a time: the arena W (it begins with a copy of the configuration), the heads
-H and the worklist Q, int64 [n, 4], the depths D, int64 [max_depth + 2, 3], P and R, int64 [max_depth + 2] (of `walk`), and `out`, int64.
+H and the worklist Q, int64 [n, 4], the depths D, int64 [max_depth + 2, 8], P and R, int64 [max_depth + 2] (of `walk`), and `out`, int64.
 """
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, misc, no-untyped-call"
 
@@ -40,7 +40,15 @@ from rtlang_grammars.machine.automaton.layout import (
 )
 from rtlang_grammars.machine.native.native_code import compiled
 from rtlang_grammars.machine.native.repeated_names import RISK, ROOM, follow
-from rtlang_grammars.machine.native.step_functions import step, step_many, step_one, touch, value
+from rtlang_grammars.machine.native.step_functions import (
+    NUM_TRIED,
+    may_follow,
+    step,
+    step_many,
+    step_one,
+    touch,
+    value,
+)
 
 _MARK = 1  # an offset at which no node lies
 _ABOVE = ~0xFFFFFFFF
@@ -57,7 +65,7 @@ def load(C, W, H, D):  # pragma: no cover
     W[TOUCHED] = 0
     for i in range(num):
         H[i, 0], H[i, 1], H[i, 2] = C[HEADS + 3 * i], C[HEADS + 3 * i + 1], C[HEADS + 3 * i + 2]
-    D[0, 0], D[0, 1], D[0, 2] = 0, num, length
+    D[0, 0], D[0, 1], D[0, 2], D[0, NUM_TRIED] = 0, num, length, 0
     return True
 
 
@@ -177,7 +185,7 @@ def walk(S, T, X, C, W, H, Q, D, P, R, trie, p, ids, out):  # pragma: no cover
                         return NO_SPACE
                     u = np.uint64(end)
                     H[u, 0], H[u, 1], H[u, 2] = t, new_r, new_n
-                    D[d, 0], D[d, 1], D[d, 2] = end, end + 1, new_top
+                    D[d, 0], D[d, 1], D[d, 2], D[d, NUM_TRIED] = end, end + 1, new_top, 0
                     P[d] = (np.int64(d) << 32) | t
                 R[d] = new_r
             elif code == MANY:
@@ -188,15 +196,24 @@ def walk(S, T, X, C, W, H, Q, D, P, R, trie, p, ids, out):  # pragma: no cover
                         out[7] = count
                         return NO_SPACE
                     H[end, 0], H[end, 1], H[end, 2] = np.int64(s), register, n
-                    D[d - np.uint64(1), 0], D[d - np.uint64(1), 1], D[d - np.uint64(1), 2] = end, end + 1, top
+                    above = d - np.uint64(1)
+                    D[above, 0], D[above, 1], D[above, 2], D[above, NUM_TRIED] = end, end + 1, top, 0
                     P[d - np.uint64(1)] = ((np.int64(d) - 1) << 32) | np.int64(s)
             elif code == NEED_ROW:
                 out[0] = t
         if code == MANY:
             low, end = D[d - np.uint64(1), 0], D[d - np.uint64(1), 1]
-            code = np.int64(step_many(S, T, X, W, H, Q, low, end, D[d - np.uint64(1), 2], np.int64(b), out))
+            may = may_follow(S, T, W, H, Q, D, np.int64(d) - 1, np.int64(b), out)
+            if may == 0:
+                at = record >> np.uint64(40)
+                continue
+            code = np.int64(NO_SPACE)
+            if may == 1:
+                code = np.int64(step_many(S, T, X, W, H, Q, low, end, D[d - np.uint64(1), 2], np.int64(b), out))
+            if code == NEED_ROW:
+                D[d - np.uint64(1), NUM_TRIED] = 0
             if code == OK:
-                D[d, 0], D[d, 1], D[d, 2] = end, out[0], out[3]
+                D[d, 0], D[d, 1], D[d, 2], D[d, NUM_TRIED] = end, out[0], out[3], 0
                 P[d] = (np.int64(d) << 32) | H[end, 0] if out[0] - end == 1 else -1
                 R[d] = H[end, 1]
         if code == OK:
@@ -376,6 +393,12 @@ def forced(S, T, X, C, W, H, Q, D, text, out):  # pragma: no cover
             break
         only = -1
         for b in range(256):
+            may = may_follow(S, T, W, H, Q, D, np.int64(0), np.int64(b), out)
+            if may < 0:
+                out[1] = count
+                return NO_SPACE
+            if may == 0:
+                continue
             code = step(S, T, X, W, H, Q, D, np.int64(1), np.int64(b), out)
             if code == OK:
                 if only >= 0:
@@ -393,6 +416,6 @@ def forced(S, T, X, C, W, H, Q, D, text, out):  # pragma: no cover
         low, num = D[1, 0], D[1, 1] - D[1, 0]
         for i in range(num):
             H[i, 0], H[i, 1], H[i, 2] = H[low + i, 0], H[low + i, 1], H[low + i, 2]
-        D[0, 0], D[0, 1], D[0, 2] = 0, num, D[1, 2]
+        D[0, 0], D[0, 1], D[0, 2], D[0, NUM_TRIED] = 0, num, D[1, 2], 0
     out[1] = count
     return OK

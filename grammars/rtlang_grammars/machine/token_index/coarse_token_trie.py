@@ -19,6 +19,7 @@ from rtlang_grammars.machine.token_index.token_trie import ArrayCache, TokenTrie
 from rtlang_grammars.regular.characters.coarse_classes import LEVELS, CoarseClass
 
 _MAGIC = b"rtlang-coarse-2\n"
+_QUOTE, _BACKSLASH = 0x22, 0x5C
 _LARGE_GROUP = 300
 """Groups with more tokens than this store their mask: 66 of the 20,000 groups of Qwen2."""
 _BLOCK_BITS = 9
@@ -149,6 +150,25 @@ def coarse_token_tries(trie: TokenTrie, num_words: int, cache: ArrayCache | None
             cache.write(name, magic, arrays)
     levels = zip(arrays[::3], arrays[1::3], arrays[2::3], strict=True)
     return tuple(_with_masks(nodes, ends, members, num_words) for nodes, ends, members in levels)
+
+
+def string_ends(trie: TokenTrie, token_ids: NDArray[np.int32], num_words: int) -> CoarseTokenTrie:
+    """The tokens that end a JSON string which goes on in one state, grouped by what they have from the closing quote on.
+
+    Whatever comes before the quote leads to the same state: 1,311 tokens of Qwen2 have 577 ends.
+
+    Args:
+        token_ids: tokens whose text may follow within a string, if anything may follow the quote.
+    """
+    texts: dict[bytes, int] = {}
+    data, offsets = trie.data.tobytes(), trie.offsets.tolist()
+    groups = []
+    for token_id in token_ids.tolist():
+        at, end = offsets[token_id], offsets[token_id + 1]
+        while data[at] != _QUOTE:
+            at += 2 if data[at] == _BACKSLASH else 1
+        groups.append(texts.setdefault(data[at:end], len(texts)))
+    return _with_masks(*_sorted_groups([*texts], np.array(groups, dtype=np.int64), token_ids), num_words)
 
 
 def _groups_of(trie: TokenTrie) -> list[_Groups]:

@@ -38,8 +38,9 @@ from rtlang_grammars.machine.automaton.layout import (
 from rtlang_grammars.machine.automaton.tables import Tables
 from rtlang_grammars.machine.native import walks
 from rtlang_grammars.machine.native.repeated_names import ROOM, RiskyTokens
+from rtlang_grammars.machine.native.step_functions import DEPTH_WORDS
 from rtlang_grammars.machine.token_index.byte_kinds import byte_kinds
-from rtlang_grammars.machine.token_index.coarse_token_trie import CoarseTokenTrie, coarse_token_tries
+from rtlang_grammars.machine.token_index.coarse_token_trie import CoarseTokenTrie, coarse_token_tries, string_ends
 from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.machine.token_index.token_trie import ArrayCache, TokenTrie, token_trie
 from rtlang_grammars.spec.errors import GrammarError
@@ -78,12 +79,12 @@ class Workspace:
         self.C: NDArray[np.int64] = np.zeros(1 << 19, dtype=np.int64)
         self.H: NDArray[np.int64] = np.zeros((max(1 << 15, 2 * max_depth + 64), 4), dtype=np.int64)
         self.Q: NDArray[np.int64] = np.zeros((1 << 15, 4), dtype=np.int64)
-        self.D: NDArray[np.int64] = np.zeros((max_depth + 2, 3), dtype=np.int64)
+        self.D: NDArray[np.int64] = np.zeros((max_depth + 2, DEPTH_WORDS), dtype=np.int64)
         self.P: NDArray[np.int64] = np.zeros(max_depth + 2, dtype=np.int64)
         self.R: NDArray[np.int64] = np.zeros(max_depth + 2, dtype=np.int64)
         self.trail: NDArray[np.int64] = np.zeros(ROOM, dtype=np.int64)
         self.found: NDArray[np.int32] = np.empty(num_tokens + 1, dtype=np.int32)
-        self.out: NDArray[np.int64] = np.zeros(OUT_WORDS + 2 * BUCKETS, dtype=np.int64)
+        self.out: NDArray[np.int64] = np.zeros(OUT_WORDS + 3 * BUCKETS, dtype=np.int64)
 
     def grow(self) -> None:
         """Double the size of all arrays and keep their contents.
@@ -124,6 +125,7 @@ class VocabularyIndex:
         vocabulary, trie: as given.
         slices: by SLICE.
         long_tokens: trie of the long tokens.
+        string_ends: the tokens that end a JSON string, by what comes after it; all others but those of the slice are not allowed in one.
         coarse_tries: the tokens grouped by coarse classes, one trie for each level.
         is_long: bool by token id.
         risky: the tokens that may repeat a name.
@@ -150,6 +152,9 @@ class VocabularyIndex:
         self.slices: dict[int, Slice] = {
             STRING_SLICE: self._body_slice(string_body()),
         }
+        self.string_ends = string_ends(
+            self.trie, self._others(self.slices[STRING_SLICE].mask, inside=True), self.num_words
+        )
         self.slices[COUNTED_SLICE] = self.slices[EMBEDDED_SLICE] = self._body_slice(plain_body())
         self.coarse_tries: tuple[CoarseTokenTrie, ...] = coarse_token_tries(self.trie, self.num_words, cache)
         self.risky = RiskyTokens.of(self.trie.data, self.trie.offsets, self.trie.order)

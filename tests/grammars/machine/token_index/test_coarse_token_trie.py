@@ -144,3 +144,30 @@ def compare(constraint: Constraint) -> None:
             if not (choices := goes_on or [each for each in allowed if each != END]):
                 break
             assert matcher.accept_token(rng.choice(choices))
+
+
+def test_the_tokens_that_end_a_string_are_grouped_by_their_ends() -> None:
+    groups = ENGINE.string_ends
+    found: dict[bytes, set[int]] = {}
+    for number, (begin, end) in enumerate(zip(groups.offsets[:-1], groups.offsets[1:], strict=True)):
+        texts = {VOCABULARY.token_bytes[t] for t in groups.members[begin:end].tolist()}
+        ends = {_after_string(text) for text in texts}
+        assert len(ends) == 1
+        (only,) = ends
+        assert only is not None
+        found.setdefault(only, set()).add(number)
+    assert all(len(numbers) == 1 for numbers in found.values())
+    expected = [t for t, text in enumerate(VOCABULARY.token_bytes) if text and _after_string(text) is not None]
+    assert sorted(groups.members.tolist()) == expected
+
+
+def _after_string(text: bytes) -> bytes | None:
+    """What a token has after the first quote if Python's json reads what is before it as the inside of a string."""
+    for at, byte in enumerate(text):
+        if byte == ord('"'):
+            try:
+                json.loads(b'"' + text[: at + 1])
+            except ValueError:
+                continue
+            return text[at:]
+    return None
