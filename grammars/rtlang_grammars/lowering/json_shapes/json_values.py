@@ -80,7 +80,9 @@ _MAX_LENGTH, _MAX_PLAIN_LENGTH = 512, 300
 _MAX_FEWEST = 64
 """Largest minimum length of a counted string with a pattern; completions of longer ones are not searched for."""
 _MAX_AT_ONCE = 48
-"""Maximum number of frames that are built at once; further containers of a schema are built on demand (about 0.4 ms each)."""
+"""Maximum number of containers with patterns of names that are built at once; further ones are built on demand."""
+_CROWD = 8
+"""With more containers at one place than this, all of them are built at once: on demand, one mask would have to wait for all."""
 _MAX_TOGETHER = 1024
 
 
@@ -110,7 +112,7 @@ class ShapeTables:
         self._starts: dict[int, tuple[int, ...]] = {}
         self._rows: dict[int, tuple[int, int]] = {}
         self._waiting: deque[Callable[[], None]] = deque()
-        self._num_open, self._is_checked = 0, False
+        self._num_open, self._is_checked, self._in_crowd = 0, False, False
         self._numbers: dict[NumberShape, tuple[bytes, int]] = {}
 
     @property
@@ -168,11 +170,12 @@ class ShapeTables:
         """First bytes and starts of the frames of a shape."""
         found = self._calls.get(ref)
         if found is None:
+            alternatives = self._shapes[ref].alternatives
+            self._in_crowd = len(alternatives) > _CROWD
             found = self._calls[ref] = [
-                call
-                for alternative in self._shapes[ref].alternatives
-                for call in self.calls_of_alternative(alternative)
+                call for alternative in alternatives for call in self.calls_of_alternative(alternative)
             ]
+            self._in_crowd = False
         return found
 
     def starts_of(self, ref: int) -> tuple[int, ...]:
@@ -256,8 +259,7 @@ class ShapeTables:
         start = self._containers.setdefault(shape, candidate)  # looked up once: hashing a large shape takes long
         if start != candidate:
             return start
-        is_simple = isinstance(shape, ObjectShape) or not (shape.contains or shape.distinct)
-        if self._depth or (is_simple and len(self._containers) > _MAX_AT_ONCE):
+        if self._depth or (len(self._containers) > _num_at_once(shape) and not self._in_crowd):
             self._num_open += 1
             return self.tables.leave_open(lambda start: self._make_container(shape, start))
         self.tables.add_state()
@@ -401,6 +403,16 @@ class ShapeTables:
     def _object_of(self, value: dict[str, Json]) -> ObjectShape:
         members = tuple(Property(name, self.shape_of(LiteralShape((item,)))) for name, item in value.items())
         return ObjectShape(members, (), None, frozenset(value))
+
+
+def _num_at_once(shape: ArrayShape | ObjectShape) -> int:
+    """With how many containers a container is still built at once. Plain ones below the first are built on demand (about 0.1 ms each).
+
+    Errors are raised while a schema is compiled: where an automaton may become too large, the container is built at once.
+    """
+    if isinstance(shape, ObjectShape):
+        return _MAX_AT_ONCE if shape.classes else 1
+    return _MANY if shape.contains or shape.distinct else 1
 
 
 def _is_apart(calls: Calls) -> bool:

@@ -219,6 +219,9 @@ class Algebra(Demands):
         known = self._alternatives.get(key)
         if known is not None:
             return known
+        if not self.type_mask(demand) >> kind & 1:
+            self._alternatives[key] = ()
+            return ()
         node = self.documents.node(demand // 2)
         if key in self._open:
             raise CycleError(

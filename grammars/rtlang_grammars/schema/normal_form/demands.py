@@ -2,7 +2,8 @@
 
 A *demand* is a node with a sign: `2 * node.index` for its schema, one more for the negation. A schema that consists of a reference has
 the demand of the target, a schema without assertions or applicators that of `true`, and equal small schemas without subschemas share
-one demand, so that a thousand `{"type": "string"}` are reduced once. Every schema interned here is recorded in the report.
+one demand, so that a thousand `{"type": "string"}` are reduced once. Unions of the same demands share one, too: a recursive union of
+models stands in a field of every model. Every schema interned here is recorded in the report.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _LEAF_KEYWORDS = frozenset(
     | {PATTERN_DIALECT}
 )
 _MAX_LEAF_LIST = 64
+_UNIONS = ({"anyOf"}, {"oneOf"})
 _EVERY_KIND = (1 << len(JsonType)) - 1
 _KINDS = tuple(tuple(kind for kind in JsonType if mask >> kind & 1) for mask in range(_EVERY_KIND + 1))
 _TYPE_BITS = {name: 1 << kind for name, kind in TYPE_NAMES.items()}
@@ -49,6 +51,7 @@ class Demands:
         self._readings: dict[tuple[str, bool], ReadingRule] = {}
         self._leaves: dict[Hashable, SchemaNode] = {}
         self._masks: dict[int, int] = {}
+        self._open_unions: set[int] = set()
 
     def demand(self, node: SchemaNode, positive: bool = True) -> Conj:
         """Return the demand for the schema of a node, or for its negation, as a conjunction of at most one demand.
@@ -90,6 +93,8 @@ class Demands:
                 return 0
             if _LEAF_KEYWORDS.issuperset(keywords):
                 node = self._leaf(node, keywords)
+            elif len(keywords) == 1 and set(keywords) in _UNIONS and node.index not in self._open_unions:
+                node = self._union(node, keywords[0])
         elif schema is True or schema is False:
             return 0 if schema else 1
         return 2 * node.index
@@ -111,6 +116,22 @@ class Demands:
             else:
                 key.append((keyword, type(value), value))
         first = self._leaves.setdefault(tuple(key), node)
+        if first is not node:
+            self._report.add_alias(first.lazy_location, node.lazy_location)
+        return first
+
+    def _union(self, node: SchemaNode, keyword: str) -> SchemaNode:
+        """Return the first node that is a union of the same demands as a node whose only keyword is `anyOf` or `oneOf`."""
+        assert isinstance(node.schema, dict)
+        branches = node.schema[keyword]
+        if not isinstance(branches, list):
+            return node
+        self._open_unions.add(node.index)  # a branch may refer to the union
+        try:
+            conjs = tuple([self.demand(self.documents.child(node, keyword, index)) for index in range(len(branches))])
+        finally:
+            self._open_unions.discard(node.index)
+        first = self._leaves.setdefault((node.resource.dialect.name, keyword, conjs), node)
         if first is not node:
             self._report.add_alias(first.lazy_location, node.lazy_location)
         return first
@@ -153,11 +174,15 @@ class Demands:
         """Return the JSON types that `type`, `enum` and `const` of the demanded schemas leave; the others need not be reduced."""
         mask = _EVERY_KIND
         for demand in conj:
-            known = self._masks.get(demand)
-            if known is None:
-                known = self._masks[demand] = self._mask(demand)
-            mask &= known
+            mask &= self.type_mask(demand)
         return _KINDS[mask]
+
+    def type_mask(self, demand: int) -> int:
+        """Return the JSON types of `possible_types` for one demand, as bits."""
+        known = self._masks.get(demand)
+        if known is None:
+            known = self._masks[demand] = self._mask(demand)
+        return known
 
     def _mask(self, demand: int) -> int:
         node = self.documents.node(demand // 2)

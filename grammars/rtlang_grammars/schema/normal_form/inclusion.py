@@ -6,8 +6,10 @@ so the other can be dropped from the union. This reduces products of negations f
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from rtlang_grammars.schema.normal_form.facets import (
     NOTHING_EVALUATED,
@@ -20,7 +22,9 @@ from rtlang_grammars.schema.normal_form.facets import (
 )
 from rtlang_grammars.schema.reading.values import Json
 
-MAX_COMPARED = 1024  # longer lists are left as they are, because the comparison is quadratic
+MAX_COMPARED = (
+    1024  # longer lists are left as they are, because the comparison is quadratic if all facets share their atoms
+)
 
 
 def drop_subsumed(facets: Sequence[Facet]) -> Sequence[Facet]:
@@ -28,11 +32,15 @@ def drop_subsumed(facets: Sequence[Facet]) -> Sequence[Facet]:
     if not 2 < len(facets) <= MAX_COMPARED:
         return facets
     sets = [frozenset(_atoms(facet)) for facet in facets]
+    counts = Counter(chain.from_iterable(sets))
     retained: list[int] = []
+    by_atom: dict[Hashable, list[int]] = {}  # the retained facets, each at its rarest atom
     for index in sorted(range(len(facets)), key=lambda index: len(sets[index])):
-        evaluated = facets[index].evaluated
-        if not any(sets[other] <= sets[index] and facets[other].evaluated == evaluated for other in retained):
+        atoms, evaluated = sets[index], facets[index].evaluated
+        others = chain(by_atom.get(None, ()), *[by_atom[atom] for atom in atoms if atom in by_atom])
+        if not any(sets[other] <= atoms and facets[other].evaluated == evaluated for other in others):
             retained.append(index)
+            by_atom.setdefault(min(atoms, key=counts.__getitem__, default=None), []).append(index)
     return facets if len(retained) == len(facets) else [facets[index] for index in sorted(retained)]
 
 
