@@ -139,6 +139,7 @@ MAY_BE_LAZY = (
     (PLUGS, f"{PLUGS}.llama_cpp", "the plug into outlines serves two libraries, of which one is enough"),
     (f"{PLUGS}.vllm", "rtlang_grammars", "vllm's workers must not load numba"),
     ("rtlang.contract.request_graph", "rtlang.contract.pictures", "only a picture needs it"),
+    ("rtlang_grammars.machine", "rtlang_grammars.machine.native.code_compiler", "it loads numba"),
     ("rtlang_grammars", "rtlang_grammars.lowering.lexed_tables", "it loads lark: 60 ms that only grammars need"),
     ("rtlang_grammars", "rtlang_grammars.context_free.lexer_build.parse_trees", "it loads lark"),
     ("rtlang", "rtlang_grammars.context_free.lexer_build.parse_trees", "it loads lark"),

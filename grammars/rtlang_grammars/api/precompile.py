@@ -21,10 +21,9 @@ from tempfile import gettempdir
 from threading import Lock, Thread, Timer
 from typing import IO
 
-from rtlang_grammars.api.rtlang_backend import RtlangBackend, has_lexer
+from rtlang_grammars.api.rtlang_backend import has_lexer
 from rtlang_grammars.machine.native import native_code
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
-from rtlang_grammars.spec.vocabulary import Vocabulary
 
 try:
     import fcntl
@@ -68,15 +67,11 @@ _waiting: _Waiting | None = None
 
 
 def precompile() -> float:
-    """Compile or load all native code; returns the seconds taken: up to a minute without cached code, else a fraction of a second."""
+    """Compile or load all native code; returns the seconds taken: some 20 without code on disk, else a fraction of a second."""
     started = time.perf_counter()
-    _load_machine().load_lexer()
+    for group in native_code.AHEAD:
+        native_code.load(group)
     return time.perf_counter() - started
-
-
-def _load_machine() -> RtlangBackend:
-    letters = tuple(bytes([byte]) for byte in range(256))
-    return RtlangBackend.create(Vocabulary(letters, frozenset((256,)), frozenset((256,)), 257))
 
 
 def start_background_compile(others: Sequence[str] = ()) -> bool:
@@ -134,11 +129,11 @@ def compile_all(others: Sequence[str]) -> None:
     for name in others:
         with suppress(Exception):  # the process that needs it will report the error
             import_module(name).compile_ahead()
-    backend = _load_machine()
+    native_code.load(native_code.TABLES)
     with suppress(OSError):  # nobody listens if the process that started this one has ended
         sys.stdout.buffer.write(_MACHINE)
         sys.stdout.buffer.flush()
-    backend.load_lexer()
+    native_code.load(native_code.LEXER)
     lock.close()
 
 
@@ -204,7 +199,7 @@ def _watch(process: subprocess.Popen[bytes]) -> None:
         if native_code.is_interpreted():
             # Load the code in this thread, or compile it if the process failed, so that no step has to wait for it.
             with native_code.use_compiled_here():
-                _load_machine()
+                native_code.load(native_code.TABLES)
     finally:
         with _lock:
             native_code.use_compiled()

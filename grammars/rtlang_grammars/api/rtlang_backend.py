@@ -5,23 +5,19 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from pathlib import Path
 from threading import Event
-
-import numpy as np
 
 from rtlang_grammars.completion.completion_path import TokenTable
 from rtlang_grammars.completion.forced_text import ForcedText
 from rtlang_grammars.lowering.compilation import Compilation, build
 from rtlang_grammars.lowering.languages.usual_formats import explore_usual_formats
-from rtlang_grammars.machine.batch import fill_batch
 from rtlang_grammars.machine.grammar import MachineGrammar
 from rtlang_grammars.machine.lexer_run.lexed_completion import LexedCompletion
 from rtlang_grammars.machine.lexer_run.lexed_grammar import LexedGrammar
 from rtlang_grammars.machine.matcher import Completion, MachineMatcher
-from rtlang_grammars.machine.string_masks import clear
+from rtlang_grammars.machine.native import native_code
 from rtlang_grammars.machine.table_completion import TableCompletion
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.machine.token_readings import ReadingsCompletion, TokenReadings, names_ordinary_tokens
@@ -31,16 +27,9 @@ from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
 from rtlang_grammars.spec.protocols import TextCheck
-from rtlang_grammars.spec.structures import raw_text, sequence
 from rtlang_grammars.spec.vocabulary import Vocabulary
 from rtlang_grammars.storage.array_file import ArrayFiles
 from rtlang_grammars.storage.grammar_store import GrammarStore
-
-_WARM_UP = """{"type": "object", "required": ["a", "b", "c", "d"], "properties": {"a": {"enum": ["x", "y"]},
-    "b": {"type": "array", "items": {"type": "string", "maxLength": 9}, "minItems": 1},
-    "c": {"type": "string", "pattern": "^[^0-9](b.*)?$"}, "d": {"type": "string", "pattern": "^(?!lucene[.]).*$"}}}"""
-
-_LEXED_WARM_UP = 'start: A B\nA: /a+/\nB: "b"i\n'
 
 
 class RtlangBackend:
@@ -87,12 +76,12 @@ class RtlangBackend:
     ) -> RtlangBackend:
         """Index the vocabulary, or read the index from the cache on disk, and load the native code that JSON schemas need.
 
-        Native code that is not cached is compiled, which takes ten seconds or more, unless it is interpreted
-        (`machine.native.native_code`). The code of lexers is loaded or compiled with the first grammar that has one (`load_lexer`).
+        Native code that is not on disk is compiled, which takes some seconds, unless it is interpreted (`machine.native.native_code`). The
+        code of lexers is loaded or compiled with the first grammar that has one.
         """
+        native_code.prepare(native_code.TABLES)
+        explore_usual_formats(Limits(max_seconds=600.0))
         index, table = VocabularyIndex(vocabulary, ArrayFiles(cache_dir)), TokenTable(vocabulary)
-        # Compiling native code takes longer than any grammar is allowed to take.
-        cls(index, Limits(max_seconds=600.0), table=table)._warm_up()
         return cls(index, limits, allow_checked=allow_checked, store=store, table=table)
 
     def compile(self, constraint: Constraint, is_unwanted: Event | None = None) -> RtlangGrammar:
@@ -110,7 +99,7 @@ class RtlangBackend:
         tokens = self._index.vocabulary.tokens
         compilation = Compilation(constraint, self._schema_options, self._limits, self._allow_checked, tokens)
         if has_lexer(constraint):
-            self.load_lexer()
+            native_code.prepare(native_code.LEXER)  # before its budget of time begins
             return self._compile_lexed(compilation, Budget(self._limits, is_unwanted))
         built = None if store is None else store.find(compilation)
         is_new, started = built is None, time.thread_time()
@@ -147,50 +136,10 @@ class RtlangBackend:
         budget.detach()
         return RtlangGrammar(grammar, LexedCompletion(grammar), self._forcing, self._table)
 
-    def _warm_up(self) -> None:
-        """Run every compiled function once, and explore usual formats: about 100 ms."""
-        explore_usual_formats(self._limits)
-        coarse_trie, no_ids = self._index.coarse_tries[0], self._index.no_ids
-        coarse_trie.tokens(no_ids)
-        coarse_trie.mask(no_ids)
-        clear(no_ids, self._index.no_tokens.copy())
-        row = np.empty(self._index.num_words, dtype=np.int32)
-        raw = sequence("<", raw_text({"minLength": 2, "maxLength": 4, "type": "string"}, excludes=[">"]), ">")
-        for constraint in (Constraint(ConstraintKind.JSON_SCHEMA, _WARM_UP), raw):
-            matcher = self.compile(constraint).matcher()
-            for token_id in matcher.shortest_completion(self._index.vocabulary.vocab_size) or ():
-                matcher.fill_bitmask(row)
-                matcher.forced_bytes()
-                matcher.accept_token(token_id)
-                matcher.completes(())
-        fill_batch([matcher], row.reshape(1, -1))
-
-    def load_lexer(self) -> None:
-        """Load or compile the native code of lexers, which takes half a minute if it is not cached; once per process."""
-        _load_lexer(self._index)
-
 
 def has_lexer(constraint: Constraint) -> bool:
     """Whether a constraint is a grammar with a lexer."""
     return constraint.kind is ConstraintKind.LARK and constraint.lexer is not Lexer.ANYWHERE
-
-
-_loading = threading.Lock()
-_has_loaded_lexer = False
-
-
-def _load_lexer(index: VocabularyIndex) -> None:
-    global _has_loaded_lexer
-    if _has_loaded_lexer:
-        return
-    with _loading:
-        if not _has_loaded_lexer:
-            # Compiling native code takes longer than any grammar is allowed to take.
-            backend = RtlangBackend(index, Limits(max_seconds=600.0))
-            warm_up = Compilation(Constraint(ConstraintKind.LARK, _LEXED_WARM_UP), None, backend._limits, False)
-            grammar = backend._compile_lexed(warm_up, Budget(backend._limits))
-            grammar.matcher().fill_bitmask(np.empty(index.num_words, dtype=np.int32))
-            _has_loaded_lexer = True
 
 
 class RtlangGrammar:

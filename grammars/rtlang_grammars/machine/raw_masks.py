@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.machine.automaton.layout import COUNT, COUNT_UP, FIRST_ACTION, MANY, NEED_ROW, NONE, OK, UNKNOWN
 from rtlang_grammars.machine.automaton.tables import Tables, TextFacts
+from rtlang_grammars.machine.native.array_types import BOOL, INT, INT32, INT32_TABLE, INT64
 from rtlang_grammars.machine.native.native_code import compiled
 from rtlang_grammars.machine.native.step_functions import value
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
@@ -23,7 +24,7 @@ _MAX_STATES = 256
 """States whose tokens are kept; each takes 20 KB with 152,000 tokens."""
 
 
-@compiled(nogil=True)
+@compiled(INT32_TABLE, INT32, INT32, INT, INT64, BOOL, INT, INT64, INT32, INT64, nogil=True)
 def walk_raw(S, T, X, state, trie, finds_staying, p, path, ids, out):  # pragma: no cover
     """Follow the tokens of `trie` from a state inside raw text, between characters, beginning at record `p` (0: from the start).
 

@@ -24,6 +24,7 @@ from rtlang_grammars.machine.automaton.layout import (
     UNKNOWN,
     WIDTH,
 )
+from rtlang_grammars.machine.native.array_types import INT, INT32, INT32_TABLE, INT64, UINT32
 from rtlang_grammars.machine.native.native_code import compiled
 from rtlang_grammars.machine.native.step_functions import value
 
@@ -31,7 +32,7 @@ MAX_FORBIDDEN = 4096
 """Maximum number of forbidden tokens; with more, collecting the allowed ones is as fast."""
 
 
-@compiled(nogil=True)
+@compiled(INT32_TABLE, INT32, INT, INT64, INT, INT64, INT32, INT64, nogil=True)
 def walk_forbidden(S, T, state, trie, p, path, ids, out):  # pragma: no cover
     """Write the plain tokens that cannot follow `state` into `ids`, possibly with others, beginning at record `p` (0: from the start).
 
@@ -89,7 +90,7 @@ def walk_forbidden(S, T, state, trie, p, path, ids, out):  # pragma: no cover
     return OK
 
 
-@compiled(nogil=True)
+@compiled(INT32, UINT32, nogil=True)
 def clear(ids, row):  # pragma: no cover
     """Clear the bits of `ids` in a mask."""
     for i in range(ids.shape[0]):

@@ -25,6 +25,7 @@ from rtlang_grammars.machine.automaton.layout import (
     STATE_WORDS,
     TARGET,
 )
+from rtlang_grammars.machine.native.array_types import INT, INT32, INT32_TABLE, INT64, INT64_TABLE, TEXT
 from rtlang_grammars.machine.native.native_code import compiled
 
 LITERALS, CLOSED_KEYS, OPEN_KEYS = 0, 1, 2
@@ -33,7 +34,7 @@ NO_STATES, NO_ROWS, NO_WORDS = (np.zeros(shape, dtype=np.int32) for shape in ((0
 _QUOTE = 0x22
 
 
-@compiled()
+@compiled(TEXT, INT64, INT, INT64, INT32_TABLE, INT32_TABLE, INT32, INT64_TABLE)
 def build_trie(data, offsets, mode, plan, S, T, X, stack):  # pragma: no cover
     """Write the states, rows and actions of a trie; with empty S only count them.
 

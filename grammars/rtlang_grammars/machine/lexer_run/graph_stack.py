@@ -24,13 +24,13 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
 from rtlang_grammars.machine.native.native_code import compiled
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def set_node(nodes, node, first, second, third):  # type: ignore[no-untyped-def] # pragma: no cover
     """Write the three columns of a node."""
     nodes[node, 0], nodes[node, 1], nodes[node, 2] = first, second, third
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def _add_top(tops, num_tops, state, below):  # type: ignore[no-untyped-def] # pragma: no cover
     """Add a state on a node if it is new; returns the number of tops, -1 for want of room."""
     for index in range(num_tops):
@@ -42,7 +42,7 @@ def _add_top(tops, num_tops, state, below):  # type: ignore[no-untyped-def] # pr
     return num_tops + 1
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def _reduced(parser, stack, state, below, terminal):  # type: ignore[no-untyped-def] # pragma: no cover
     """A state on a node after all reductions that are the only action and have one way down, and its action then."""
     nodes, links = stack.nodes, stack.links
@@ -143,7 +143,7 @@ def _reduce_all(parser, stack, num_tops, terminal, node, link):  # type: ignore[
     return num_tops, node, link
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def _join_tops(stack, num_tops, index, needed, key, below, node, link):  # type: ignore[no-untyped-def] # pragma: no cover
     """Make a node of the tops that agree with top `index` in column `key`, on the nodes in column `below`.
 

@@ -42,7 +42,6 @@ from rtlang_grammars.machine.lexer_run.workspace import (
     size_of,
 )
 from rtlang_grammars.machine.locks import is_held
-from rtlang_grammars.machine.native.native_code import as_python
 from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.errors import GrammarError
@@ -55,7 +54,7 @@ _MAX_TREE_BYTES = 96 << 20
 _MAX_MASK_BYTES = 32 << 20
 
 
-_read_symbol = as_python(lexeme_rules.read_symbol)
+_read_symbol = lexeme_rules.read_symbol
 
 
 class Configuration(NamedTuple):

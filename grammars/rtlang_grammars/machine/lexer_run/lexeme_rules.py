@@ -12,7 +12,7 @@ from rtlang_grammars.machine.native.native_code import compiled
 _TARGET_MASK, _WINNER_MASK = (1 << STEP_BITS) - 1, (1 << WINNER_BITS) - 1
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def read_symbol(lexer, state, symbol, num_read, match, match_at):  # type: ignore[no-untyped-def] # pragma: no cover
     """Read a byte or the end of the text (256) after `num_read` bytes.
 

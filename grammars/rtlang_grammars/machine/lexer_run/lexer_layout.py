@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-Ints: TypeAlias = NDArray[np.int32]
+from rtlang_grammars.machine.native.array_types import (
+    INT32,
+    INT32_TABLE,
+    INT64,
+    INT64_TABLE,
+    UINT8,
+    UINT8_TABLE,
+    UINT32_TABLE,
+)
+
+Ints: TypeAlias = Annotated[NDArray[np.int32], INT32]
+IntTable: TypeAlias = Annotated[NDArray[np.int32], INT32_TABLE]
+Longs: TypeAlias = Annotated[NDArray[np.int64], INT64]
+LongTable: TypeAlias = Annotated[NDArray[np.int64], INT64_TABLE]
+Bytes: TypeAlias = Annotated[NDArray[np.uint8], UINT8]
+ByteTable: TypeAlias = Annotated[NDArray[np.uint8], UINT8_TABLE]
+WordTable: TypeAlias = Annotated[NDArray[np.uint32], UINT32_TABLE]
 
 OK, NEED_JOIN, NEED_STACKS, NEED_SCRATCH, NEED_TREE = 0, 1, 2, 3, 4
 NO_SCRATCH, NO_TREE = -1, -2
@@ -79,16 +95,16 @@ class LexerArrays(NamedTuple):
     """
 
     classes: Ints
-    steps: NDArray[np.int64]
-    states: Ints
-    exits: NDArray[np.int64]
-    wins: Ints
+    steps: LongTable
+    states: IntTable
+    exits: Longs
+    wins: IntTable
     win_pairs: Ints
-    pairs: Ints
-    enders: NDArray[np.uint8]
-    firsts: NDArray[np.uint8]
+    pairs: IntTable
+    enders: ByteTable
+    firsts: ByteTable
     order: Ints
-    column_sets: NDArray[np.uint8]
+    column_sets: ByteTable
     newline: Ints
 
 
@@ -100,8 +116,8 @@ class TokenArrays(NamedTuple):
         order: see `TokenTrie`.
     """
 
-    records: NDArray[np.int64]
-    below: NDArray[np.int64]
+    records: Longs
+    below: Longs
     order: Ints
 
 
@@ -125,15 +141,15 @@ class ParserArrays(NamedTuple):
             for each terminal what it adds to the depth of brackets; [1], -1 where indentation has no meaning.
     """
 
-    actions: Ints
+    actions: IntTable
     lists: Ints
-    rules: Ints
-    gotos: Ints
+    rules: IntTable
+    gotos: IntTable
     row_at: Ints
     row_terminals: Ints
-    is_ignored: NDArray[np.uint8]
+    is_ignored: Bytes
     contexts: Ints
-    joins: Ints
+    joins: IntTable
     starts: Ints
     final: Ints
     columns: Ints
@@ -152,12 +168,12 @@ class GraphStack(NamedTuple):
         counts: int64, nodes, set members and links in use for good.
     """
 
-    nodes: Ints
+    nodes: IntTable
     links: Ints
     members: Ints
-    paths: Ints
-    tops: Ints
-    counts: NDArray[np.int64]
+    paths: IntTable
+    tops: IntTable
+    counts: Longs
 
 
 class Tree(NamedTuple):
@@ -178,19 +194,19 @@ class Tree(NamedTuple):
         needs: int64, what there must be room for, where there is not.
     """
 
-    nodes: Ints
-    ends: Ints
-    tails: Ints
-    crossings: Ints
-    items: Ints
-    kids: Ints
-    ranges: Ints
-    data: NDArray[np.uint8]
-    rows: NDArray[np.uint32]
-    same_keys: NDArray[np.int64]
+    nodes: IntTable
+    ends: IntTable
+    tails: IntTable
+    crossings: IntTable
+    items: IntTable
+    kids: IntTable
+    ranges: IntTable
+    data: Bytes
+    rows: WordTable
+    same_keys: LongTable
     same_nodes: Ints
-    counts: NDArray[np.int64]
-    needs: NDArray[np.int64]
+    counts: Longs
+    needs: Longs
 
 
 class WalkScratch(NamedTuple):
@@ -207,12 +223,12 @@ class WalkScratch(NamedTuple):
         fill: how many ranges are written, by end in the tree.
     """
 
-    ends: Ints
-    crossings: Ints
+    ends: IntTable
+    crossings: IntTable
     groups: Ints
-    path: Ints
-    text: NDArray[np.uint8]
-    data: NDArray[np.uint8]
+    path: IntTable
+    text: Bytes
+    data: Bytes
     tally: Ints
     cursor: Ints
     fill: Ints
@@ -227,9 +243,9 @@ class Begin(NamedTuple):
         place: [3], the lexer's state after them, its last match and where that ended in `data`.
     """
 
-    items: Ints
-    data: NDArray[np.uint8]
-    place: NDArray[np.int64]
+    items: IntTable
+    data: Bytes
+    place: Longs
 
 
 class VisitScratch(NamedTuple):
@@ -243,8 +259,8 @@ class VisitScratch(NamedTuple):
         out: int64, numbers returned.
     """
 
-    frames: Ints
+    frames: IntTable
     verdicts: Ints
     taken: Ints
-    asks: Ints
-    out: NDArray[np.int64]
+    asks: IntTable
+    out: Longs

@@ -21,8 +21,11 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
     OUTER_LINE,
     STACK_LINKS,
     STACK_NODES,
+    GraphStack,
+    ParserArrays,
 )
-from rtlang_grammars.machine.native.native_code import compiled
+from rtlang_grammars.machine.native.array_types import INT, INT64
+from rtlang_grammars.machine.native.native_code import LEXER, compiled
 
 
 @compiled(inner=True)
@@ -143,7 +146,7 @@ def feed_newline(parser, stack, first, size, column_set, from_column, member, no
     return 0, member, node, link, column_set.size
 
 
-@compiled(is_fixed=True)
+@compiled(ParserArrays, GraphStack, INT, INT, INT, INT64, group=LEXER)
 def feed_once(parser, stack, first, size, terminal, out):  # type: ignore[no-untyped-def] # pragma: no cover
     """`feed` for Python: writes after what is kept; out[0]: how many nodes, out[1]: where they are in `members`."""
     counts = stack.counts

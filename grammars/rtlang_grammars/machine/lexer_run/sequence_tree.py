@@ -75,7 +75,7 @@ LARGE = 1200
 """Ends with more tokens than this are kept as rows of bits."""
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def set_range(mask, order, begin, stop):  # type: ignore[no-untyped-def] # pragma: no cover
     """Allow a range of tokens."""
     for rank in range(begin, stop):
@@ -83,7 +83,7 @@ def set_range(mask, order, begin, stop):  # type: ignore[no-untyped-def] # pragm
         mask[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def _take(counts, pool, amount):  # type: ignore[no-untyped-def] # pragma: no cover
     """Take room from a pool; returns where it begins."""
     at = counts[pool]
@@ -91,7 +91,7 @@ def _take(counts, pool, amount):  # type: ignore[no-untyped-def] # pragma: no co
     return at
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def _store(tree, data, begin, count):  # type: ignore[no-untyped-def] # pragma: no cover
     """Copy bytes of a walk to the tree; returns where they begin."""
     at = _take(tree.counts, BYTES, count)
@@ -100,7 +100,7 @@ def _store(tree, data, begin, count):  # type: ignore[no-untyped-def] # pragma: 
     return at
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def _needs_way_back(state, match, lexer):  # type: ignore[no-untyped-def] # pragma: no cover
     """Whether an earlier match may save a token that ends in a state: not where the same terminal can still win before anything."""
     win = lexer.states[state, WIN]
@@ -116,7 +116,7 @@ def _needs_way_back(state, match, lexer):  # type: ignore[no-untyped-def] # prag
     return True
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def _has_room(tree, scratch, num_ends, num_crossings, num_bytes):  # type: ignore[no-untyped-def] # pragma: no cover
     """Whether a node of what a walk found fits, by upper bounds."""
     num_tokens = 0
@@ -142,7 +142,7 @@ def _has_room(tree, scratch, num_ends, num_crossings, num_bytes):  # type: ignor
     )
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def _add_tail(tree, scratch, index, win, token, is_ahead):  # type: ignore[no-untyped-def] # pragma: no cover
     """Add the end of one token that an earlier match may save; is_ahead: it stands inside look-ahead, and Python asks about it."""
     tail = _take(tree.counts, TAILS, 1)
@@ -154,7 +154,7 @@ def _add_tail(tree, scratch, index, win, token, is_ahead):  # type: ignore[no-un
         tree.tails[tail, TAIL_BYTE_AT] = _store(tree, scratch.data, ends[index, SEEN_BYTE_AT], num_bytes)
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def _end_of(tree, first, win, hint):  # type: ignore[no-untyped-def] # pragma: no cover
     """The end with a win among the ends from `first` on; made if there is none. hint: the one found before, -1."""
     counts = tree.counts
@@ -169,7 +169,7 @@ def _end_of(tree, first, win, hint):  # type: ignore[no-untyped-def] # pragma: n
     return at
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def _group_ends(tree, scratch, num_ends, lexer, order):  # type: ignore[no-untyped-def] # pragma: no cover
     """Make tails, and an end for each win, and count the tokens of each."""
     first, hint, ends = tree.counts[ENDS], -1, scratch.ends
@@ -186,7 +186,7 @@ def _group_ends(tree, scratch, num_ends, lexer, order):  # type: ignore[no-untyp
             scratch.groups[index] = hint
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def _fill_ends(tree, scratch, num_ends, first, order):  # type: ignore[no-untyped-def] # pragma: no cover
     """Write the tokens of the ends from `first` on, as ranges or as a row."""
     counts = tree.counts
@@ -211,7 +211,7 @@ def _fill_ends(tree, scratch, num_ends, first, order):  # type: ignore[no-untype
             scratch.fill[end - first] += 1
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def _group_crossings(tree, scratch, num_crossings):  # type: ignore[no-untyped-def] # pragma: no cover
     """Make a crossing for each terminal that ended, with its items in the order in which they were found."""
     found, tally, cursor = scratch.crossings, scratch.tally, scratch.cursor
@@ -320,7 +320,7 @@ def _new_kid(tree, crossing, state, lexer, tokens, scratch):  # type: ignore[no-
     return node
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def kid_of(tree, crossing, state, lexer, tokens, scratch):  # type: ignore[no-untyped-def] # pragma: no cover
     """The node after a crossing for the lexer's next state; returns as `grow`."""
     known = tree.crossings[crossing, FIRST_KID]

@@ -44,14 +44,23 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
     TAIL_TOKEN,
     TAIL_WIN,
     TERMINAL,
+    Begin,
+    GraphStack,
+    LexerArrays,
+    ParserArrays,
+    TokenArrays,
+    Tree,
+    VisitScratch,
+    WalkScratch,
 )
 from rtlang_grammars.machine.lexer_run.parser_feed import feed
 from rtlang_grammars.machine.lexer_run.sequence_tree import grow, kid_of, set_range
 from rtlang_grammars.machine.lexer_run.viability import can_win, forget_verdicts, known_win
-from rtlang_grammars.machine.native.native_code import compiled
+from rtlang_grammars.machine.native.array_types import INT, UINT32
+from rtlang_grammars.machine.native.native_code import LEXER, compiled
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def _context(parser, stack, first, size, out):  # type: ignore[no-untyped-def] # pragma: no cover
     """The context of a set of stacks; -1 and two contexts in `out` where they were never joined."""
     context = parser.contexts[stack.nodes[stack.members[first], NODE_STATE]]
@@ -66,7 +75,7 @@ def _context(parser, stack, first, size, out):  # type: ignore[no-untyped-def] #
     return context
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def _allow_end(tree, end, order, mask):  # type: ignore[no-untyped-def] # pragma: no cover
     """Allow all tokens of an end."""
     row = tree.ends[end, ROW]
@@ -78,7 +87,7 @@ def _allow_end(tree, end, order, mask):  # type: ignore[no-untyped-def] # pragma
             set_range(mask, order, tree.ranges[at, 0], tree.ranges[at, 1])
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def _push_frame(frames, num_frames, tree_node, first, size, node, member, link):  # type: ignore[no-untyped-def] # pragma: no cover
     """Add a frame; returns their number."""
     frames[num_frames, FRAME_NODE], frames[num_frames, FRAME_FIRST], frames[num_frames, FRAME_SIZE] = (
@@ -90,7 +99,22 @@ def _push_frame(frames, num_frames, tree_node, first, size, node, member, link):
     return num_frames + 1
 
 
-@compiled(is_fixed=True, nogil=True)
+@compiled(
+    Tree,
+    INT,
+    Begin,
+    ParserArrays,
+    LexerArrays,
+    GraphStack,
+    INT,
+    INT,
+    TokenArrays,
+    WalkScratch,
+    VisitScratch,
+    UINT32,
+    group=LEXER,
+    nogil=True,
+)
 def visit_tree(tree, root, begin, parser, lexer, stack, first, size, tokens, scratch, visit, mask):  # type: ignore[no-untyped-def] # pragma: no cover
     """Write the tokens that may follow from a root node for a set of stacks, except those whose way back is to be asked about.
 

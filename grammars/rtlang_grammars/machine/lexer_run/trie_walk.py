@@ -44,13 +44,13 @@ _MAX_BYTES = 1100
 """Bytes that an end or a crossing may have at most."""
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def _set_place(path, depth, state, match, match_at):  # type: ignore[no-untyped-def] # pragma: no cover
     """Note where the lexer is after `depth` bytes."""
     path[depth, LEX_STATE], path[depth, LEX_MATCH], path[depth, LEX_MATCH_AT] = state, match, match_at
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def _stays_home(lexer, state, match, record, kinds):  # type: ignore[no-untyped-def] # pragma: no cover
     """Whether every token of a subtree ends in the home of a state, as far as matches go."""
     exits = lexer.exits[state]
@@ -60,7 +60,7 @@ def _stays_home(lexer, state, match, record, kinds):  # type: ignore[no-untyped-
     return (match < 0 or lexer.states[home, IS_SURE] > 0) and (home == state or record & 0xC0 == 0x80)
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def _add_range(ends, num_ends, home, first_rank, stop_rank):  # type: ignore[no-untyped-def] # pragma: no cover
     """Add an end for a range of tokens without a match, or extend the last one; returns the number of ends."""
     last = num_ends - 1
@@ -77,7 +77,7 @@ def _add_range(ends, num_ends, home, first_rank, stop_rank):  # type: ignore[no-
     return num_ends + 1
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def _keep_bytes(text, first, stop, out, num_bytes):  # type: ignore[no-untyped-def] # pragma: no cover
     """Copy text[first:stop] to out[num_bytes:]; returns the number of bytes there."""
     for index in range(first, stop):
@@ -86,7 +86,7 @@ def _keep_bytes(text, first, stop, out, num_bytes):  # type: ignore[no-untyped-d
     return num_bytes
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def _add_token(scratch, num_ends, num_bytes, state, match, match_at, num_read, rank):  # type: ignore[no-untyped-def] # pragma: no cover
     """Add the end of one token, with the bytes after its match; returns the number of bytes kept, -1 for want of room."""
     ends = scratch.ends
@@ -100,7 +100,7 @@ def _add_token(scratch, num_ends, num_bytes, state, match, match_at, num_read, r
     return num_bytes
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def _add_crossing(scratch, number, num_bytes, match, match_at, num_read, begin, stop):  # type: ignore[no-untyped-def] # pragma: no cover
     """Add a crossing: `match` ended, and records [begin, stop) go on after the bytes since; returns as `_add_token`."""
     crossings = scratch.crossings
@@ -112,7 +112,7 @@ def _add_crossing(scratch, number, num_bytes, match, match_at, num_read, begin, 
     return _keep_bytes(scratch.text, match_at, num_read, scratch.data, num_bytes)
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def walk(items, num_items, data, state, match, match_at, is_fed, lexer, tokens, scratch):  # type: ignore[no-untyped-def] # pragma: no cover
     """Lex the records of `items` from a lexer state; returns the numbers of ends, crossings and bytes, or -1 for want of room.
 

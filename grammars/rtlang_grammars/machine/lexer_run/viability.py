@@ -19,9 +19,14 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
     PAIR_TERMINAL,
     STACK_LINKS,
     STACK_NODES,
+    GraphStack,
+    LexerArrays,
+    ParserArrays,
+    VisitScratch,
 )
 from rtlang_grammars.machine.lexer_run.parser_feed import feed, feed_newline
-from rtlang_grammars.machine.native.native_code import compiled
+from rtlang_grammars.machine.native.array_types import INT
+from rtlang_grammars.machine.native.native_code import LEXER, compiled
 
 _END = 256
 """The symbol after the last byte of the text."""
@@ -121,7 +126,7 @@ def can_win(parser, lexer, stack, first, size, win, visit, stamp, member, node, 
     return 0
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def known_win(lexer, win, visit, stamp):  # type: ignore[no-untyped-def] # pragma: no cover
     """`can_win` as far as it is known: 1, 0, -1 where it is not."""
     found = 0
@@ -138,7 +143,7 @@ def known_win(lexer, win, visit, stamp):  # type: ignore[no-untyped-def] # pragm
     return found
 
 
-@compiled(inner=True, inline="always")
+@compiled(inner=True, inline=True)
 def forget_verdicts(visit):  # type: ignore[no-untyped-def] # pragma: no cover
     """Make all pairs and terminals unknown."""
     for pair in range(visit.verdicts.size):
@@ -147,7 +152,7 @@ def forget_verdicts(visit):  # type: ignore[no-untyped-def] # pragma: no cover
         visit.taken[terminal] = -1
 
 
-@compiled(is_fixed=True)
+@compiled(ParserArrays, LexerArrays, GraphStack, INT, INT, INT, VisitScratch, group=LEXER)
 def is_viable(parser, lexer, stack, first, size, win, visit):  # type: ignore[no-untyped-def] # pragma: no cover
     """`can_win` for Python; visit.out[0]: the answer."""
     forget_verdicts(visit)

@@ -1,53 +1,54 @@
-"""Compiles functions with numba and caches them on disk, under a name that changes with the sources they may contain.
+"""Compiled functions: which there are, when they are compiled, and how Python runs their sources where no code is at hand.
 
-numba's own cache is keyed by one source file and misses changes in inlined functions from other files.
+Functions are compiled in groups, each to one file of object code (`code_compiler`, `code_files`): all that tables need, and all that a
+lexer needs. A group is loaded with the first call of one of its functions, in milliseconds, and compiled if no file fits: for some seconds.
 
-Compiling everything takes ten seconds or more if nothing is cached. All arithmetic here is on integers, so Python can run the same sources
-meanwhile: `interpret`, then `use_compiled`. Arrays are the only state between calls, so either can continue the work of the other.
-Interpreted, a step takes milliseconds with a small vocabulary, but seconds with a large one or with hundreds of parallel heads.
+All arithmetic here is on integers, so Python can run the same sources meanwhile: `interpret`, then `use_compiled`. Arrays are the only
+state between calls, so either can continue the work of the other. Interpreted, a step takes milliseconds with a small vocabulary, but
+seconds with a large one or with hundreds of parallel heads.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import re
-import sys
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from numba import njit
-from numba.core.dispatcher import Dispatcher
+from rtlang_grammars.machine.native import code_files
+from rtlang_grammars.machine.native.array_types import ArgumentType, arrays_of
+from rtlang_grammars.machine.native.object_code import ObjectCode
 
-_SOURCES = (
-    "machine/native/native_code.py",
-    "machine/automaton/layout.py",
-    "machine/native/pointers.py",
-    "machine/native/registers.py",
-    "machine/native/step_functions.py",
-    "machine/native/walks.py",
-    "machine/native/repeated_names.py",
-    "machine/string_masks.py",
-    "machine/raw_masks.py",
-    "machine/token_index/mask.py",
-    "machine/token_index/token_trie.py",
-    "machine/token_index/coarse_token_trie.py",
-    "machine/token_index/byte_kinds.py",
-    "machine/lexer_run/lexer_layout.py",
-    "machine/lexer_run/lexeme_rules.py",
-    "machine/lexer_run/graph_stack.py",
-    "machine/lexer_run/parser_feed.py",
-    "machine/lexer_run/viability.py",
-    "machine/lexer_run/trie_walk.py",
-    "machine/lexer_run/sequence_tree.py",
-    "machine/lexer_run/tree_visit.py",
-    "lowering/json_shapes/literal_trie.py",
-)
-"""Files with compiled functions, or with constants that these functions contain."""
+TABLES, LEXER, EXPORT = "tables", "lexer", "export"
+GROUPS = {
+    TABLES: (
+        "lowering.json_shapes.literal_trie",
+        "machine.token_index.mask",
+        "machine.native.repeated_names",
+        "machine.native.walks",
+        "machine.token_index.token_trie",
+        "machine.token_index.byte_kinds",
+        "machine.token_index.coarse_token_trie",
+        "machine.raw_masks",
+        "machine.string_masks",
+    ),
+    LEXER: (
+        "machine.lexer_run.parser_feed",
+        "machine.lexer_run.viability",
+        "machine.lexer_run.tree_visit",
+    ),
+    EXPORT: ("machine.native.registers",),
+}
+"""The modules with the entries of each group."""
+AHEAD = (TABLES, LEXER)
+"""Groups that are compiled ahead of time, the first one first. Few processes need the others."""
+_PACKAGE = "rtlang_grammars"
 
 
 class _Here(threading.local):
@@ -60,71 +61,154 @@ _here = _Here()
 
 
 class CompiledEntry:
-    """A compiled function called from Python."""
+    """A compiled function called from Python.
 
-    __slots__ = ("_dispatcher", "_is_fixed", "_run")
+    Attributes:
+        function: its source.
+        types: of its arguments.
+        is_nogil: whether it runs without the interpreter's lock.
+    """
 
-    def __init__(self, dispatcher: Any, *, is_fixed: bool = False) -> None:
-        self._dispatcher = self._run = dispatcher
-        self._is_fixed = is_fixed
+    __slots__ = ("_code", "_group", "_run", "function", "is_nogil", "types")
+
+    def __init__(self, group: str, function: FunctionType, types: tuple[ArgumentType, ...], *, is_nogil: bool) -> None:
+        self.function, self.types, self.is_nogil, self._group = function, types, is_nogil, group
+        self._code: Callable[..., Any] = self._first_call
+        self._run = self._code
 
     def __call__(self, *arguments: Any) -> Any:
-        found = self._run(*arguments)
-        if self._is_fixed and self._run is self._dispatcher:
-            versions = list(getattr(self._dispatcher, "overloads", {}).values())
-            if len(versions) == 1:
-                self._run = versions[0].entry_point
-        return found
+        return self._run(*arguments)
 
-    @property
-    def is_missing_on_disk(self) -> bool:
-        """Whether it could be cached on disk but is not, for the current sources and this Python version."""
-        cache = getattr(self._dispatcher, "_cache", None)  # a plain function if numba is disabled
-        folder = None if cache is None else cache.cache_path
-        name = self._dispatcher.__qualname__
-        version = f"py{sys.version_info[0]}{sys.version_info[1]}"
-        # numba keeps an index for every function.
-        return folder is not None and not any(Path(folder).glob(f"*.{name}-*.{version}*.nbi"))
+    def _first_call(self, *arguments: Any) -> Any:
+        load(self._group)
+        return self._code(*arguments)
 
     @property
     def is_interpreted(self) -> bool:
         """Whether Python interprets the source."""
-        return self._run is not self._dispatcher and isinstance(self._run, FunctionType)
+        return self._run is not self._code
 
     def interpret(self) -> None:
         """Interpret the source from now on."""
-        code, source = self._dispatcher, as_python(self._dispatcher)
-        self._run = lambda *arguments: (code if _here.is_compiled else source)(*arguments)
+        self._run = lambda *arguments: (self._code if _here.is_compiled else self.function)(*arguments)
 
     def use_compiled(self) -> None:
         """Undo `interpret`."""
-        self._run = self._dispatcher
+        self._run = self._code
+
+    def take(self, code: Callable[..., Any]) -> None:
+        """Use the compiled code."""
+        is_interpreted, self._code = self.is_interpreted, code
+        if not is_interpreted:
+            self._run = code
 
 
-_entries: list[CompiledEntry] = []
+_entries: dict[str, dict[str, CompiledEntry]] = {name: {} for name in GROUPS}
+_inner: dict[FunctionType, dict[str, Any]] = {}
+_locks = {name: threading.Lock() for name in GROUPS}
+_loaded: set[str] = set()
+
+
+def compiled(
+    *types: ArgumentType, inner: bool = False, group: str = TABLES, nogil: bool = False, inline: bool = False
+) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function.
+
+    Args:
+        types: of the arguments. Others are refused: compiling the function again for these would take seconds.
+        inner: called by compiled code only; takes whatever its callers pass, all integers as int64. Other functions are called from Python
+            only (`CompiledEntry`).
+        group: what it is compiled with. Its module is in GROUPS.
+        nogil: runs without the interpreter's lock.
+        inline: inlined into its callers, however long it is.
+
+    No function here allocates arrays or raises errors.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        assert isinstance(function, FunctionType)
+        if inner:
+            _inner[function] = {"inline": inline}
+            return function
+        name = f"rtlang_{group}_{function.__name__.strip('_')}"
+        _entries[group][name] = entry = CompiledEntry(group, function, types, is_nogil=nogil)
+        return entry
+
+    return decorate
+
+
+def load(group: str) -> None:
+    """Load the code of a group; compile it if no file of it fits this processor."""
+    with _locks[group]:
+        if group in _loaded:
+            return
+        entries = _entries_of(group)
+        if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+            code: dict[str, Callable[..., Any]] = {name: each.function for name, each in entries.items()}
+        else:
+            found = code_files.find(group, digest(group)) or _compiled_in_turn(group)
+            code = found.functions({each for entry in entries.values() for each in entry.types})
+        for name, each in entries.items():
+            each.take(code[name])
+        _loaded.add(group)
+
+
+def prepare(group: str) -> None:
+    """Load the code of a group, unless this thread interprets."""
+    if _here.is_compiled or not is_interpreted():
+        load(group)
+
+
+def _compiled_in_turn(group: str) -> ObjectCode:
+    with code_files.turn():
+        found = code_files.find(group, digest(group))  # by the process that compiled before
+        if found is None:
+            found = compile_group(group)
+            code_files.keep(group, digest(group), found)
+        return found
+
+
+def compile_group(group: str) -> ObjectCode:
+    """The code of a group for this processor, or for the one that NUMBA_CPU_NAME and NUMBA_CPU_FEATURES name."""
+    from rtlang_grammars.machine.native import code_compiler  # loads numba
+
+    entries = {name: (each.function, each.types, each.is_nogil) for name, each in _entries_of(group).items()}
+    return code_compiler.compile_group(entries, _inner)
+
+
+def _entries_of(group: str) -> dict[str, CompiledEntry]:
+    for name in GROUPS[group]:
+        import_module(f"{_PACKAGE}.{name}")
+    return _entries[group]
+
+
+def is_missing_on_disk(group: str) -> bool:
+    """Whether a group has no code on disk that this process can run."""
+    return group not in _loaded and code_files.find(group, digest(group)) is None
 
 
 def is_any_missing_on_disk() -> bool:
-    """Whether some function of the modules imported so far has no cached code."""
-    return any(entry.is_missing_on_disk for entry in _entries)
+    """Whether one of the groups that are compiled ahead of time has no code on disk."""
+    return any(is_missing_on_disk(group) for group in AHEAD)
 
 
 def is_interpreted() -> bool:
     """Whether the sources are interpreted."""
-    return any(entry.is_interpreted for entry in _entries)
+    return any(entry.is_interpreted for entries in _entries.values() for entry in entries.values())
 
 
 def interpret() -> None:
     """Interpret all sources until `use_compiled`. The results are the same."""
-    if not is_interpreted():
-        for entry in _entries:
+    for group in GROUPS:
+        for entry in _entries_of(group).values():
             entry.interpret()
 
 
 def use_compiled() -> None:
-    """Run compiled code, the default; functions without cached code are compiled when first called."""
-    for entry in _entries:
-        entry.use_compiled()
+    """Run compiled code, the default; a group without code is loaded or compiled with the first call of one of its functions."""
+    for entries in _entries.values():
+        for entry in entries.values():
+            entry.use_compiled()
 
 
 @contextmanager
@@ -137,75 +221,55 @@ def use_compiled_here() -> Iterator[None]:
         _here.is_compiled = False
 
 
-def compiled(
-    *, inner: bool = False, is_rare: bool = False, is_fixed: bool = False, **options: Any
-) -> Callable[[Callable[..., Any]], Any]:
-    """Compile with numba on the first call, and cache the result beside the source or in the user's cache directory.
+@functools.cache
+def digest(group: str) -> str:
+    """A digest of all that the code of a group is made from.
 
-    Args:
-        inner: called by compiled code only: the function has no Python entry and is cached as part of its callers. All other functions are
-            called from Python only (`CompiledEntry`).
-        is_fixed: all calls have arguments of the same types, with arrays in C order that can be written to. After the first call numba no
-            longer looks at them, which takes 0.1 us for each array.
-        is_rare: most processes never call it, so it is neither compiled ahead of time nor interpreted.
-
-    No function here allocates arrays, so all are compiled without numba's reference counting, which would take longer than a step of a
-    walk (atomic additions for every array argument). numba compiles a function again for every combination of argument types, so callers
-    pass int64 everywhere.
+    These are the lines of its functions, the constants that they name, the types of their arguments, and the compiler's sources.
     """
-
-    def decorate(function: Callable[..., Any]) -> Any:
-        function.__qualname__ += f"_{_digest(function.__module__)}"
-        options.update(_nrt=False, no_cfunc_wrapper=True, no_cpython_wrapper=inner)
-        try:
-            dispatcher = njit(cache=not inner, **options)(function)
-        except RuntimeError:  # numba found no writable cache directory
-            dispatcher = njit(**options)(function)
-        if inner or is_rare:
-            return dispatcher
-        _entries.append(CompiledEntry(dispatcher, is_fixed=is_fixed))
-        return _entries[-1]
-
-    return decorate
+    entries = _entries_of(group)
+    summed = hashlib.blake2b(digest_size=8)
+    for file in _COMPILER:
+        summed.update(file.read_bytes())
+    for name, entry in sorted(entries.items()):
+        arguments = [arrays_of(each) if isinstance(each, type) else each for each in entry.types]
+        summed.update(f"{name} {entry.is_nogil} {arguments}\n".encode())
+    for text in sorted(_made_from([entry.function for entry in entries.values()])):
+        summed.update(text.encode())
+    return summed.hexdigest()
 
 
-@functools.cache
-def as_python(dispatcher: Any) -> FunctionType:
-    """The source of a compiled function as a Python function, which calls only such functions."""
-    source = getattr(dispatcher, "py_func", dispatcher)
-    names = {**source.__globals__}
-    function = FunctionType(source.__code__, names, source.__name__, source.__defaults__, source.__closure__)
-    for name in source.__code__.co_names:
-        if isinstance(names.get(name), Dispatcher):
-            names[name] = as_python(names[name])
-    return function
+_COMPILER = tuple(Path(__file__).with_name(f"{name}.py") for name in ("code_compiler", "object_code"))
 
 
-@functools.cache
-def _digest(module: str) -> str:
-    """The digest of a module's source and of those in `_SOURCES` that it imports, directly or not."""
-    found, waiting = {"rtlang_grammars.machine.native.native_code"}, [module]
+def _made_from(functions: list[FunctionType]) -> Iterator[str]:
+    """The sources of functions and of the functions that they call, and the constants that they name."""
+    waiting, seen = functions, set(functions)
     while waiting:
-        name = waiting.pop()
-        if name in found or not (name == module or _path(name) in _SOURCES):
-            continue
-        found.add(name)
-        if _path(name) in _SOURCES:
-            waiting += _IMPORTED.findall(_source(name))
-    digest = hashlib.blake2b(digest_size=4)
-    for name in sorted(found):
-        if _path(name) in _SOURCES:
-            digest.update(_source(name).encode())
-    return digest.hexdigest()
-
-
-_IMPORTED = re.compile(r"^from (rtlang_grammars[\w.]*) import ", re.MULTILINE)
-
-
-def _path(module: str) -> str:
-    return module.removeprefix("rtlang_grammars.").replace(".", "/") + ".py"
+        function = waiting.pop()
+        code = function.__code__
+        last = max(line for _, _, line in code.co_lines() if line is not None)
+        yield "".join(_lines(code.co_filename)[code.co_firstlineno - 1 : last])
+        for name in code.co_names:
+            value = function.__globals__.get(name)
+            if isinstance(value, int | tuple | str):
+                yield f"{function.__module__}.{name} = {value!r}\n"
+            elif isinstance(value, FunctionType) and value in _inner and value not in seen:
+                seen.add(value)
+                waiting.append(value)
+                yield f"{_inner[value]}\n"
 
 
 @functools.cache
-def _source(module: str) -> str:
-    return (Path(__file__).parents[2] / _path(module)).read_text()
+def _lines(file: str) -> list[str]:
+    return Path(file).read_text(encoding="utf-8").splitlines(keepends=True)
+
+
+def _unlock_child() -> None:
+    """Forget the locks that another thread of the parent may hold."""
+    for name in GROUPS:
+        _locks[name] = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock_child)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from rtlang_grammars.machine.automaton.layout import (
     AT_LEAST,
@@ -33,12 +32,13 @@ from rtlang_grammars.machine.automaton.layout import (
     OBJ_WORDS,
     OTHERS_LAST,
 )
-from rtlang_grammars.machine.native.native_code import compiled
+from rtlang_grammars.machine.native.array_types import INT, INT32, INT64
+from rtlang_grammars.machine.native.native_code import EXPORT, compiled
 
 _WORD = (1 << BITS) - 1
 
 
-@njit(inline="always")
+@compiled(inner=True, inline=True)
 def seen_word(X, W, o, r, i):  # pragma: no cover
     """Word `i` of the names that the object with description X[o:] has seen."""
     if X[o + OBJ_WORDS] == 0:
@@ -46,7 +46,7 @@ def seen_word(X, W, o, r, i):  # pragma: no cover
     return W[r + 1 + i]
 
 
-@njit(inline="always")
+@compiled(inner=True, inline=True)
 def is_seen(X, W, o, r, name):  # pragma: no cover
     return (seen_word(X, W, o, r, name // BITS) >> (name % BITS)) & 1
 
@@ -63,7 +63,7 @@ def count_missing(X, W, o, r):  # pragma: no cover
     return missing
 
 
-@njit(inline="always")
+@compiled(inner=True, inline=True)
 def is_required(X, o, name):  # pragma: no cover
     return (X[X[o + OBJ_REQUIRED] + name // BITS] >> (name % BITS)) & 1
 
@@ -77,7 +77,7 @@ def slack(X, W, o, r):  # pragma: no cover
     return most - W[r] - count_missing(X, W, o, r)
 
 
-@njit(inline="always")
+@compiled(inner=True, inline=True)
 def num_passed(X, o, name):  # pragma: no cover
     """The names below this number cannot follow `name` (-1: an undeclared one)."""
     if 0 <= name < X[o + OBJ_ORDERED]:
@@ -225,7 +225,7 @@ def act(X, W, a, r, top):  # pragma: no cover
     return target, r, top
 
 
-@compiled(is_rare=True)
+@compiled(INT32, INT64, INT, INT, INT, group=EXPORT)
 def act_alone(X, W, a, r, top):  # pragma: no cover
     """`act`, callable from Python."""
     return act(X, W, a, r, top)

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rtlang_grammars.machine.native.array_types import INT, INT32, INT64, TEXT
 from rtlang_grammars.machine.native.native_code import compiled
 
 MAX_NAMES = 256
@@ -291,7 +292,7 @@ def _read(t, b):  # pragma: no cover
     return True
 
 
-@compiled(nogil=True)
+@compiled(INT64, TEXT, INT, INT, INT64, nogil=True)
 def repeats(trail, data, start, end, t):  # pragma: no cover
     """Whether a name comes twice in data[start:end]; t is scratch, int64 [ROOM]."""
     return follow(trail, data, start, end, t) < 0
@@ -340,7 +341,7 @@ def _begins(t, at):  # pragma: no cover
     return not differs
 
 
-@compiled(nogil=True)
+@compiled(INT64, INT32, TEXT, INT64, INT32, TEXT, INT64, INT64, INT32, nogil=True)
 def find_repeats(trail, tokens, texts, starts, within, data, offsets, t, found):  # pragma: no cover
     """Write the tokens that complete a name for the second time into `found`; returns their number.
 
@@ -400,7 +401,7 @@ def _compare(trail, begin, end, texts, starts, i):  # pragma: no cover
     return 1 if begin < end else -1 if at < stop else 0
 
 
-@compiled(nogil=True)
+@compiled(INT32, INT32, INT32, nogil=True)
 def remove(ids, unwanted, kept):  # pragma: no cover
     """Write `ids` without the tokens `unwanted` into `kept`; returns their number."""
     count = np.int64(0)

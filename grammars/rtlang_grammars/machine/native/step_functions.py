@@ -10,7 +10,6 @@ unchanged; the caller has the row built and repeats the step.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from rtlang_grammars.machine.automaton.layout import (
     ACC,
@@ -65,7 +64,7 @@ NUM_TRIED, FIRST_BYTES = 3, 4
 DEPTH_WORDS = 8
 
 
-@njit(inline="always")
+@compiled(inner=True, inline=True)
 def value(S, T, s, b):  # pragma: no cover
     """Where state `s` goes on byte `b`."""
     u = np.uint64(s)
@@ -84,7 +83,7 @@ def touch(W, node):  # pragma: no cover
         W[TOUCHED] = max(W[TOUCHED], level)
 
 
-@njit(inline="always")
+@compiled(inner=True, inline=True)
 def return_state(S, X, s, a):  # pragma: no cover
     """Where the call at X[a] in state `s` returns to."""
     kind = X[a]
@@ -95,7 +94,7 @@ def return_state(S, X, s, a):  # pragma: no cover
     return X[a + 3]
 
 
-@njit(inline="always")
+@compiled(inner=True, inline=True)
 def push(W, top, start, start_r, ret, r, parent):  # pragma: no cover
     at = np.uint64(top)
     W[at + np.uint64(NODE_START)] = start
@@ -107,7 +106,7 @@ def push(W, top, start, start_r, ret, r, parent):  # pragma: no cover
     W[at + np.uint64(NODE_EDGE + EDGE_NEXT)] = 0
 
 
-@njit(inline="always")
+@compiled(inner=True, inline=True)
 def step_one(S, T, X, W, top, s, r, n, b):  # pragma: no cover
     """One byte from one head: (code, state, register, node, top). NEED_ROW: the row of that state; MANY: see `step_many`.
 

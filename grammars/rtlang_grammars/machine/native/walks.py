@@ -38,6 +38,7 @@ from rtlang_grammars.machine.automaton.layout import (
     ROOT,
     TOUCHED,
 )
+from rtlang_grammars.machine.native.array_types import INT, INT32, INT32_TABLE, INT64, INT64_TABLE, TEXT, UINT8
 from rtlang_grammars.machine.native.native_code import compiled
 from rtlang_grammars.machine.native.repeated_names import RISK, ROOM, follow
 from rtlang_grammars.machine.native.step_functions import (
@@ -52,6 +53,7 @@ from rtlang_grammars.machine.native.step_functions import (
 
 _MARK = 1  # an offset at which no node lies
 _ABOVE = ~0xFFFFFFFF
+_ON_PLACES = (INT32_TABLE, INT32, INT32, INT64, INT64, INT64_TABLE, INT64_TABLE, INT64_TABLE)  # S, T, X, C, W, H, Q, D
 
 
 @compiled(inner=True)
@@ -114,7 +116,7 @@ def is_complete(S, W, H, Q, end):  # pragma: no cover
     return answer
 
 
-@compiled(nogil=True)
+@compiled(*_ON_PLACES, INT64, INT64, INT64, INT, INT32, INT64, nogil=True)
 def walk(S, T, X, C, W, H, Q, D, P, R, trie, p, ids, out):  # pragma: no cover
     """Write the tokens of `trie` that can follow the configuration C into `ids`, beginning at record `p` (0: from the start).
 
@@ -340,7 +342,7 @@ def compact(S, W, H, D, C):  # pragma: no cover
     return top
 
 
-@compiled(nogil=True)
+@compiled(*_ON_PLACES, TEXT, INT, INT, INT64, INT64, nogil=True)
 def advance(S, T, X, C, W, H, Q, D, data, start, end, into, out):  # pragma: no cover
     """Follow data[start:end] from the configuration C and write the next configuration, with its trail, to `into`. Overwrites W.
 
@@ -375,7 +377,7 @@ def advance(S, T, X, C, W, H, Q, D, data, start, end, into, out):  # pragma: no 
     return OK
 
 
-@compiled(nogil=True)
+@compiled(*_ON_PLACES, UINT8, INT64, nogil=True)
 def forced(S, T, X, C, W, H, Q, D, text, out):  # pragma: no cover
     """Write the bytes that must come next into `text`, as many as fit.
 

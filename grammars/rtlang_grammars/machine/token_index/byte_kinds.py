@@ -11,6 +11,7 @@ import string
 import numpy as np
 from numpy.typing import NDArray
 
+from rtlang_grammars.machine.native.array_types import INT, INT64, INT64_TABLE
 from rtlang_grammars.machine.native.native_code import compiled
 from rtlang_grammars.machine.token_index.token_trie import TokenTrie
 
@@ -49,7 +50,7 @@ def byte_kinds(trie: TokenTrie) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return records, below
 
 
-@compiled()
+@compiled(INT64, INT64, INT64, INT64, INT64_TABLE, INT, INT)
 def _fill(nodes, of_byte, records, kinds, path, high, broken):  # type: ignore[no-untyped-def] # pragma: no cover
     """Write all rows. path: by depth the record, the bytes that a character still needs (-1: broken) and the next one's bounds."""
     num_tokens = reached = 0

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rtlang_grammars.machine.native.array_types import INT32, INT64, UINT32, UINT32_TABLE
 from rtlang_grammars.machine.native.native_code import compiled
 from rtlang_grammars.machine.token_index.token_trie import ArrayCache, TokenTrie, build
 from rtlang_grammars.regular.characters.coarse_classes import LEVELS, CoarseClass
@@ -66,7 +67,7 @@ class CoarseTokenTrie:
         return row
 
 
-@compiled(nogil=True)  # type: ignore[misc, unused-ignore]
+@compiled(INT32, INT64, nogil=True)  # type: ignore[misc, unused-ignore]
 def total(groups, offsets):  # type: ignore[no-untyped-def] # pragma: no cover
     """The number of members of some groups."""
     count = np.int64(0)
@@ -76,7 +77,7 @@ def total(groups, offsets):  # type: ignore[no-untyped-def] # pragma: no cover
     return count
 
 
-@compiled(nogil=True)  # type: ignore[misc, unused-ignore]
+@compiled(INT32, INT64, INT32, INT32, nogil=True)  # type: ignore[misc, unused-ignore]
 def gather(groups, offsets, members, ids):  # type: ignore[no-untyped-def] # pragma: no cover
     """Write the members of some groups consecutively into `ids`."""
     count = np.uint64(0)
@@ -86,7 +87,7 @@ def gather(groups, offsets, members, ids):  # type: ignore[no-untyped-def] # pra
             count += np.uint64(1)
 
 
-@compiled(nogil=True)  # type: ignore[misc, unused-ignore]
+@compiled(INT32, INT64, INT32, INT32, UINT32_TABLE, UINT32_TABLE, UINT32, nogil=True)  # type: ignore[misc, unused-ignore]
 def spread(groups, offsets, members, large, masks, blocks, row):  # type: ignore[no-untyped-def] # pragma: no cover
     """Set the bits of the members of some groups in a `row` that has none of their blocks. Groups ascend. Where few groups of a block are
     missing, the whole block is set and these are cleared.

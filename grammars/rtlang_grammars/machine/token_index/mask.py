@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from rtlang_grammars.machine.native.array_types import INT, INT32, INT32_TABLE, INT64_TABLE
 from rtlang_grammars.machine.native.native_code import compiled
 from rtlang_grammars.machine.native.pointers import address_of, int32_at
 
@@ -25,13 +26,13 @@ def copy_mask(base_at, ids_at, num_ids, row):  # pragma: no cover
         row[u >> np.uint32(5)] |= np.int32(1) << np.int32(u & np.uint32(31))
 
 
-@compiled(nogil=True)
+@compiled(INT, INT, INT, INT32, nogil=True)
 def write_mask(base_at, ids_at, num_ids, row):  # pragma: no cover
     """See `copy_mask`. `row`: int32 [num_mask_words]."""
     copy_mask(base_at, ids_at, num_ids, row)
 
 
-@compiled(nogil=True)
+@compiled(INT64_TABLE, INT32_TABLE, nogil=True)
 def write_masks(places, bitmask):  # pragma: no cover
     """Write row i of `bitmask`, int32 [n, num_mask_words], from places[i], int64: base, ids, number of ids. base 0: leave it."""
     for i in range(places.shape[0]):

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rtlang_grammars.machine.native.array_types import INT32, INT64, TEXT
 from rtlang_grammars.machine.native.native_code import compiled
 from rtlang_grammars.spec.tokens import SPELLING_BYTES, TOKEN_LEAD
 from rtlang_grammars.spec.vocabulary import Vocabulary
@@ -112,7 +113,7 @@ def build(data: NDArray[np.uint8], offsets: NDArray[np.int64], order: NDArray[np
     return nodes[: _build(data, offsets, order, nodes, path)].copy()
 
 
-@compiled(nogil=True)  # type: ignore[misc, unused-ignore]
+@compiled(TEXT, INT64, INT32, INT64, INT64, nogil=True)  # type: ignore[misc, unused-ignore]
 def _build(data, offsets, order, nodes, path):  # type: ignore[no-untyped-def] # pragma: no cover
     """Write the records into `nodes` (only count them if it is empty); returns their number. `path`: the record on every depth."""
     writes = nodes.shape[0] > 0

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import random
-from collections.abc import Iterator
+import sys
+import threading
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
-from types import FunctionType
 from typing import Any
+from unittest.mock import Mock
 
-import numba
 import numpy as np
 import pytest
 
@@ -86,43 +88,128 @@ def walked(kind: ConstraintKind, source: str, seed: int, way: str) -> list[objec
     return said
 
 
-def doubled(number):  # type: ignore[no-untyped-def]
-    return 2 * number
+MODULES = {
+    "inner": """
+from rtlang_grammars.machine.native.native_code import compiled
+FACTOR = 2
+UNUSED = 1
+
+
+@compiled(inner=True)
+def times(number):
+    return FACTOR * number
+""",
+    "entry": """
+from inner import times
+from rtlang_grammars.machine.native.array_types import INT
+from rtlang_grammars.machine.native.native_code import compiled
+
+
+@compiled(INT, group="test")
+def doubled(number):
+    return times(number)
+
+
+def unrelated():
+    return 1
+""",
+}
+
+
+def entry_of(folder: Path, monkeypatch: pytest.MonkeyPatch, edits: Sequence[tuple[str, str, str]] = ()) -> Any:
+    """The one entry of a group "test", from modules in a folder, with some texts replaced."""
+    folder.mkdir()
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setattr(native_code, "_entries", {"test": {}})
+    monkeypatch.setattr(native_code, "GROUPS", {"test": ()})
+    monkeypatch.setattr(native_code, "AHEAD", ("test",))
+    monkeypatch.setattr(native_code, "_locks", {"test": threading.Lock()})
+    monkeypatch.setattr(native_code, "_loaded", set())
+    monkeypatch.setattr(native_code, "_inner", {})
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(folder / "code"))
+    native_code.digest.cache_clear()
+    for name, source in MODULES.items():
+        for module, old, new in edits:
+            if module == name:
+                assert old in source
+                source = source.replace(old, new)
+        (folder / f"{name}.py").write_text(source)
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    for name in MODULES:
+        importlib.import_module(name)
+    return sys.modules["entry"].doubled
 
 
 @pytest.fixture
-def entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """One whose code is kept in a folder that is empty at first."""
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(native_code, "_entries", [])
-    return native_code.compiled()(FunctionType(doubled.__code__, globals(), "doubled"))
+    yield entry_of(tmp_path / "modules", monkeypatch)
+    native_code.digest.cache_clear()
 
 
-def test_an_entry_says_whether_its_code_is_on_disk(entry: native_code.CompiledEntry) -> None:
-    assert entry.is_missing_on_disk
+def test_an_entry_is_compiled_once_for_all_processes(entry: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert native_code.is_missing_on_disk("test")
     assert native_code.is_any_missing_on_disk()
     assert entry(3) == 6
-    assert not entry.is_missing_on_disk
     assert not native_code.is_any_missing_on_disk()
+    compiled, compiler = entry._code, Mock()
+    native_code._loaded.clear()  # as in the next process
+    assert not native_code.is_any_missing_on_disk()
+    monkeypatch.setattr(native_code, "compile_group", compiler)
+    native_code.load("test")
+    assert entry._code is not compiled
+    assert entry(4) == 8
+    assert not compiler.called
 
 
-def test_a_thread_may_run_compiled_code_where_others_interpret(entry: native_code.CompiledEntry) -> None:
+def test_a_thread_may_run_compiled_code_where_others_interpret(entry: Any) -> None:
     native_code.interpret()
     assert native_code.is_interpreted()
+    native_code.prepare("test")
+    assert not native_code._loaded
     assert entry(Fraction(1, 3)) == Fraction(2, 3)  # which compiled code could not take
-    with native_code.use_compiled_here(), pytest.raises(numba.TypingError):
-        entry(Fraction(1, 3))
+    with native_code.use_compiled_here():
+        native_code.prepare("test")
+        with pytest.raises(TypeError):
+            entry(Fraction(1, 3))
     assert entry(Fraction(1, 3)) == Fraction(2, 3)
     native_code.use_compiled()
     assert not native_code.is_interpreted()
+    assert entry(5) == 10
 
 
-def test_where_nothing_can_be_kept_code_is_compiled_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise RuntimeError("no locator available")
-
-    monkeypatch.setattr(native_code, "_entries", [])
-    monkeypatch.setattr(numba.core.dispatcher, "FunctionCache", fail)
-    entry = native_code.compiled()(FunctionType(doubled.__code__, globals(), "doubled"))
+def test_where_nothing_can_be_kept_code_is_compiled_in_memory(entry: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native_code.code_files, "_folders", lambda: iter(()))
     assert entry(3) == 6
-    assert not entry.is_missing_on_disk
+    assert native_code.is_missing_on_disk("test") is False  # this process has it
+    native_code._loaded.clear()
+    assert native_code.is_missing_on_disk("test")
+
+
+def test_numba_may_be_switched_off(entry: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    assert entry(Fraction(1, 3)) == Fraction(2, 3)
+
+
+def test_code_is_named_by_what_it_is_made_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def digest(name: str, *edits: tuple[str, str, str]) -> str:
+        entry_of(tmp_path / name, monkeypatch, edits)
+        return native_code.digest("test")
+
+    first = digest("first")
+    same = [
+        digest("same"),
+        digest("constant", ("inner", "UNUSED = 1", "UNUSED = 2")),
+        digest("function", ("entry", "return 1", "return 2")),
+    ]
+    assert set(same) == {first}
+    others = [
+        digest("inner body", ("inner", "FACTOR * number", "FACTOR * number + 1")),
+        digest("used constant", ("inner", "FACTOR = 2", "FACTOR = 3")),
+        digest("inner option", ("inner", "inner=True", "inner=True, inline=True")),
+        digest("entry body", ("entry", "return times(number)", "return times(number + 1)")),
+        digest("types", ("entry", "INT, group", "INT, INT, group")),
+        digest("lock", ("entry", 'group="test"', 'group="test", nogil=True')),
+    ]
+    assert len({first, *others}) == 1 + len(others)
+    native_code.digest.cache_clear()
