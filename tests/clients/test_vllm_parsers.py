@@ -2,8 +2,9 @@
 
     python -m tests.clients.test_vllm_parsers [FORMAT ...]
 
-prints a table of all formats, with the first text of each that is read otherwise. Half of the calls are given: the template writes them,
-the mask accepts the text, and vLLM must read what was given. The other half are random walks under the mask, which vLLM must read as ours.
+prints a table of all formats, with texts that are read otherwise for no known fault of vLLM. Half of the calls are given: the template
+writes them, the mask accepts the text, and vLLM must read what was given. The other half are random walks under the mask, which vLLM must
+read as ours.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import random
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -185,12 +186,12 @@ class Agreement:
     Attributes:
         total: number of calls.
         num_alike: number of calls in texts that are read alike.
-        other: texts that are read otherwise, with what vLLM reads.
+        unexplained: texts that are read otherwise for no fault in `FAULTS`, with what vLLM reads.
     """
 
     total: int
     num_alike: int
-    other: list[tuple[Case, Any]]
+    unexplained: list[tuple[Case, Any]]
 
 
 def agreements(names: Iterable[str], python: Path, count: int = COUNT) -> dict[str, Agreement]:
@@ -217,39 +218,96 @@ def agreements(names: Iterable[str], python: Path, count: int = COUNT) -> dict[s
         own = [(case, got) for (of, case), got in zip(cases, answers, strict=True) if of == name]
         other = [(case, got) for case, got in own if got != case.expected]
         total = sum(len(case.expected) for case, _ in own)
-        found[name] = Agreement(total, total - sum(len(case.expected) for case, _ in other), other)
+        num_alike = total - sum(len(case.expected) for case, _ in other)
+        fault = FAULTS.get(name)
+        unexplained = [each for each in other if fault is None or not fault.explains(each[0])]
+        found[name] = Agreement(total, num_alike, unexplained)
     return found
 
 
-LOSSY = {
-    "hermes": 0.9,
-    "mistral-args": 0.8,
-    "phi-4-mini": 0.4,
-    "step-3": 0.4,
-    "minicpm-5": 0.9,
-    "olmo-3": 0.9,
-}
-"""The share of calls that vLLM's parser reads at least, where it loses something.
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why vLLM reads some texts of a format otherwise.
 
-Its parser of Hermes ends a call at `</tool_call>` in a JSON string, that of Phi-4 mini ends the list at the first `]`, also in arguments,
-and takes no line break before it. That of Mistral takes the id of a call, as Mistral Small 3.2 has it, for the end of the name. That of
-Step 3 leaves objects and arrays as text. That of MiniCPM 5 reads XML, so that `<` in a JSON string ends it. That of OLMo 3 splits calls at
-line breaks, which our masks allow before a number.
-"""
+    Attributes:
+        file: of vLLM, within its package.
+        reason: what it does.
+        explains: whether a text is one of those.
+    """
+
+    file: str
+    reason: str
+    explains: Callable[[Case], bool]
+
+
+def _nested(case: Case) -> list[str]:
+    """The arguments of a text that are objects or arrays, as JSON."""
+    values = [value for _, arguments in case.expected for value in arguments.values()]
+    return [json.dumps(value, ensure_ascii=False) for value in values if isinstance(value, dict | list)]
+
+
+def _texts(case: Case) -> list[str]:
+    """The arguments of a text that are strings."""
+    return [value for _, arguments in case.expected for value in arguments.values() if isinstance(value, str)]
+
+
+def _types(case: Case) -> list[Any]:
+    """The keyword `type` of the parameters that have arguments in a text."""
+    tools = {each["function"]["name"]: each["function"]["parameters"]["properties"] for each in case.tools}
+    return [tools[name][key].get("type") for name, arguments in case.expected for key in arguments]
+
+
+FAULTS = {
+    "hermes": Fault(
+        "tool_parsers/hermes_tool_parser.py",
+        "a call ends at the first </tool_call>, also within a JSON string",
+        lambda case: case.text.count("</tool_call>") > len(case.expected),
+    ),
+    "qwen-coder": Fault(
+        "tool_parsers/utils.py",
+        "None, which the template writes for null, is a string; only null is null",
+        lambda case: "\nNone\n" in case.text,
+    ),
+    "mistral-args": Fault(
+        "parser/mistral.py",
+        "[CALL_ID] and the id, which the template of Mistral Small 3.2 writes, are read as part of the name",
+        lambda case: "[CALL_ID]" in case.text,
+    ),
+    "step-3": Fault(
+        "tool_parsers/step3_tool_parser.py",
+        "a value stays text unless `type` is one scalar type, ends at its first <, and loses the blanks around it",
+        lambda case: (
+            any(kind not in ("string", "integer", "number", "boolean") for kind in _types(case))
+            or any("<" in text or text != text.strip() for text in _texts(case))
+        ),
+    ),
+    "minicpm-5": Fault(
+        "tool_parsers/minicpm5xml_tool_parser.py",
+        "calls are read as XML, while the template writes objects and arrays with < and & outside of CDATA sections",
+        lambda case: any("<" in text or "&" in text for text in _nested(case)),
+    ),
+    "phi-4-mini": Fault(
+        "tool_parsers/phi4mini_tool_parser.py",
+        "the list of calls ends at the first ], also within arguments",
+        lambda case: "]" in case.text.strip()[:-1],
+    ),
+}
+"""The faults of vLLM 0.32.0 that were found, by format. Every other text must be read as it was meant."""
 
 
 @pytest.mark.clients
 def test_the_parsers_of_vllm_read_what_the_masks_let_through() -> None:
     found = agreements(PARSERS, environment(CLIENT) / "bin" / "python")
-    short = {name: each.other[0] for name, each in found.items() if each.num_alike < LOSSY.get(name, 1.0) * each.total}
-    assert short == {}
+    assert {name: each.unexplained[0] for name, each in found.items() if each.unexplained} == {}
+    assert all(each.num_alike > 0.4 * each.total for each in found.values())
 
 
 def main(names: list[str]) -> None:
     """Print the table."""
     for name, found in agreements(names or PARSERS, environment(CLIENT) / "bin" / "python").items():
-        print(f"{name:22} {PARSERS[name]:18} {found.num_alike}/{found.total}", flush=True)
-        for case, got in found.other[:2]:
+        fault = f"{FAULTS[name].file}: {FAULTS[name].reason}" if name in FAULTS else ""
+        print(f"{name:22} {PARSERS[name]:18} {found.num_alike}/{found.total}  {fault}", flush=True)
+        for case, got in found.unexplained[:2]:
             print("   ", repr(case.text)[:600], "\n    expected", case.expected, "\n    got     ", got)
 
 

@@ -22,6 +22,7 @@ from rtlang_grammars.formats.description import (
     ToolFormat,
 )
 from rtlang_grammars.formats.written_format import PREFIX, format_from_name
+from rtlang_grammars.spec.constraint import Whitespace
 from rtlang_grammars.spec.errors import GrammarError
 
 _NAME, _ARGUMENTS, _ID = Slot.NAME, Slot.ARGUMENTS, Slot.ID
@@ -48,10 +49,10 @@ MARKS: dict[str, Span] = {
 """Marks of reasoning by name, for models whose marks differ from the marks of their format of calls."""
 
 
-def _array(opening: str, closing: str = "") -> Calls:
-    """Calls in a JSON array between two texts."""
-    behind: Pieces = (Json("]"), closing) if closing else (Json("]"),)
-    return Calls((opening, Json("[")), behind)
+def _array(opening: str, closing: str = "", *, begin: str = "[", end: str = "]") -> Calls:
+    """Calls in a JSON array between two texts; `begin` and `end` are its brackets with the blanks of the template."""
+    behind: Pieces = (Json(end), closing) if closing else (Json(end),)
+    return Calls((opening, Json(begin)), behind)
 
 
 def _deepseek(name: str, begin: str, middle: str, end: str, between: str) -> ToolFormat:
@@ -73,10 +74,11 @@ def _tagged(
     excludes: tuple[str, ...],
     *,
     item: str = "",
+    cdata: str = "",
     think: Span = _THINK,
 ) -> ToolFormat:
     """A format of style TAGGED; `arguments` are the texts around names and values."""
-    tagged = TaggedArguments(*arguments, excludes, item)
+    tagged = TaggedArguments(*arguments, excludes, item, cdata)
     return ToolFormat(name, (call,), (around,), between, arguments=ArgumentStyle.TAGGED, tagged=tagged, reasoning=think)
 
 
@@ -162,8 +164,8 @@ _KIMI_3 = ToolFormat(
 _COMMAND = ToolFormat(
     "command-r7b",
     ((Json('{"tool_call_id": "'), _ID, Json('", "tool_name": "'), _NAME, *_WITH_PARAMETERS[2:]),),
-    (_array("<|START_ACTION|>", "<|END_ACTION|>"),),
-    _COMMA,
+    (_array("<|START_ACTION|>", "<|END_ACTION|>", begin="[\n    ", end="\n]"),),
+    (Json(",\n    "),),
     id_pattern="[0-9]{1,4}",
     reasoning=Span("<|START_THINKING|>", "<|END_THINKING|>"),
     content=Span("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
@@ -191,7 +193,9 @@ _LISTED = (
         has_name_in_trigger=True,
         arguments=ArgumentStyle.PYTHON,
     ),
-    ToolFormat("mistral", (_WITH_ID, _OBJECT), (_array("[TOOL_CALLS]"),), _COMMA, id_pattern="[a-zA-Z0-9]{9}"),
+    ToolFormat(
+        "mistral", (_WITH_ID, _OBJECT), (_array("[TOOL_CALLS]", begin=" ["),), _COMMA, id_pattern="[a-zA-Z0-9]{9}"
+    ),
     ToolFormat(
         "mistral-args",
         (
@@ -264,8 +268,11 @@ _LISTED = (
     ToolFormat(
         "command-r",
         ((Json('{"tool_name": "'), _NAME, Json('", "parameters": '), _ARGUMENTS, Json("}")),),
-        (_array("Action: ```json", "```"), _array("Action:```json", "```")),
-        _COMMA,
+        tuple(
+            _array(opening, "```", begin="\n[\n    ", end="\n]") for opening in ("Action: ```json", "Action:```json")
+        ),
+        (Json(",\n    "),),
+        whitespace=Whitespace.FREE,
         has_line_before_calls=True,
     ),
     _COMMAND,
@@ -310,6 +317,7 @@ _LISTED = (
         (Slot.BLANKS,),
         ('<param name="', '">', "</param>"),
         ("<param", "</param>", "<function", "</function>"),
+        cdata="<&\n",
     ),
     _KIMI_3,
     ToolFormat(

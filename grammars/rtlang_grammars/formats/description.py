@@ -1,6 +1,6 @@
 """Descriptions of tool-call formats: plain data from which both the constraint and the parser are made.
 
-A call is a tuple of pieces: fixed texts, JSON punctuation around which blanks are free, and slots for the name, the arguments and the id.
+A call is a tuple of pieces: fixed texts, JSON text whose blanks depend on the style, and slots for the name, the arguments and the id.
 Fixed texts spell special tokens by their names.
 """
 
@@ -11,6 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeAlias
+
+from rtlang_grammars.spec.constraint import Whitespace
+
+JSON_BLANKS = r"(?: {0,2}|\n {0,80})"
+"""Pattern of the blanks that the free style of JSON values allows."""
 
 
 class Slot(Enum):
@@ -23,14 +28,39 @@ class Slot(Enum):
 
 
 class Json(str):
-    """Part of a JSON text. Blanks are free around its punctuation."""
+    """Part of a JSON text, as the chat template writes it. The parser takes any blanks around its punctuation."""
 
     __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Blanks:
+    """A place where blanks may stand.
+
+    Attributes:
+        written: the blanks that the chat template writes there.
+        is_gap: it follows a comma or a colon.
+    """
+
+    written: str = ""
+    is_gap: bool = False
+
+    def pattern(self, allowed: Whitespace) -> str:
+        """The pattern of the blanks that masks let through; on one line, those of the template, of `json.dumps` or none."""
+        if allowed is Whitespace.FREE:
+            return JSON_BLANKS
+        texts = sorted({self.written, " " if self.is_gap else ""} - {""})
+        if allowed is Whitespace.COMPACT or not texts:
+            return ""
+        return f"(?:{'|'.join(texts)})?".replace("\n", r"\n")
 
 
 Piece: TypeAlias = str | Slot
 """A fixed text, a `Json` or a slot."""
 Pieces: TypeAlias = tuple[Piece, ...]
+Atom: TypeAlias = str | Slot | Blanks
+"""A fixed text, a slot for the name, the arguments or the id, or a place for blanks."""
+Atoms: TypeAlias = tuple[Atom, ...]
 
 
 class ArgumentStyle(Enum):
@@ -62,6 +92,18 @@ class Literals:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """The texts at the beginning and the end of a section."""
+
+    begin: str
+    end: str
+
+
+CDATA = Span("<![CDATA[", "]]>")
+"""The texts around a CDATA section of XML."""
+
+
+@dataclass(frozen=True, slots=True)
 class TaggedArguments:
     """The texts around arguments of style TAGGED.
 
@@ -74,6 +116,7 @@ class TaggedArguments:
         item: objects are written as their members, and arrays as items of this name, each between the same texts; "": as JSON.
         blanks: pattern of the blanks that may stand around arguments and around values that are no strings, and in place of line breaks in
             the texts; "": none.
+        cdata: a string with one of these characters stands in a CDATA section, and other values may; "": there are none.
     """
 
     before_name: str
@@ -82,6 +125,7 @@ class TaggedArguments:
     excludes: tuple[str, ...]
     item: str = ""
     blanks: str = ""
+    cdata: str = ""
 
     @property
     def has_types(self) -> bool:
@@ -97,14 +141,6 @@ class TaggedArguments:
     def value_end(self, name: str) -> str:
         """`behind_value` of the value of a name."""
         return self.behind_value.replace("{name}", name)
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The texts at the beginning and the end of a section."""
-
-    begin: str
-    end: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +165,7 @@ class ToolFormat:
         has_name_in_trigger: the opening is too common to begin a call in free text; the name of a tool and the text after it belong to
             the trigger.
         arguments, tagged, literals: how arguments are written.
+        whitespace: the blanks in JSON by default; FREE for models that write calls over several lines.
         id_pattern: regular expression of ids, if calls have a slot for one.
         first_id: the id of the first call, where ids are numbers.
         listed_id: the id that the chat template expects of a call in a history, from {name} and {number}; empty for any id.
@@ -150,6 +187,7 @@ class ToolFormat:
     arguments: ArgumentStyle = ArgumentStyle.JSON
     tagged: TaggedArguments | None = None
     literals: Literals = Literals()
+    whitespace: Whitespace = Whitespace.LINE
     id_pattern: str = ""
     first_id: int = 0
     listed_id: str = ""
@@ -161,30 +199,26 @@ class ToolFormat:
     answer: Span | None = None
 
 
-JSON_BLANKS = r"(?: {0,2}|\n {0,80})"
-"""Pattern of the blanks that the default style of JSON values allows."""
 _WORDS = re.compile(r'[{}\[\],:"]|[^{}\[\],:"]+')
 
 
-def atoms(pieces: Iterable[Piece]) -> Pieces:
-    """The pieces with the blanks in `Json` made explicit: only fixed texts and slots are left, no two texts and no two blanks in a row."""
-    found: list[Piece] = []
+def atoms(pieces: Iterable[Piece]) -> Atoms:
+    """The pieces with the places for blanks made explicit: no two texts and no two places for blanks in a row."""
+    found: list[Atom] = []
     is_inside = False  # of a JSON string
 
-    def add(atom: Piece) -> None:
+    def add(atom: Atom) -> None:
         last = found[-1] if found else None
-        if atom is Slot.BLANKS and last is Slot.BLANKS:
-            return
-        if isinstance(atom, str) and isinstance(last, str):
+        if isinstance(atom, Blanks) and isinstance(last, Blanks):
+            found[-1] = Blanks(last.written + atom.written, last.is_gap or atom.is_gap)
+        elif isinstance(atom, str) and isinstance(last, str):
             found[-1] = last + atom
         else:
             found.append(atom)
 
     for piece in pieces:
         if not isinstance(piece, Json):
-            if piece is Slot.ARGUMENTS and found and found[-1] is Slot.BLANKS:
-                found.pop()  # the arguments bring their own
-            add(piece)
+            add(Blanks("\n") if piece is Slot.BLANKS else piece)
             continue
         for word in _WORDS.findall(piece):
             if word == '"':
@@ -192,11 +226,11 @@ def atoms(pieces: Iterable[Piece]) -> Pieces:
             if is_inside or word == '"':
                 add(word)
             elif word in "{}[],:":
-                add(Slot.BLANKS)
+                add(Blanks())
                 add(word)
-                add(Slot.BLANKS)
-            elif word.strip():
-                add(word.strip())
+                add(Blanks(is_gap=word in ",:"))
+            else:
+                add(word.strip() or Blanks(word))
     return tuple(found)
 
 
@@ -205,7 +239,7 @@ def first_text(pieces: Pieces) -> str:
     return str(pieces[0]) if pieces and isinstance(pieces[0], str) else ""
 
 
-def behind_text(found: Pieces, text: str) -> Pieces:
+def behind_text(found: Atoms, text: str) -> Atoms:
     """The atoms after a text with which they begin; for a `Json`, those from the first slot on."""
     first = found[0]
     if isinstance(first, str) and first.startswith(text):
@@ -213,9 +247,9 @@ def behind_text(found: Pieces, text: str) -> Pieces:
     return found[next(i for i, each in enumerate(found) if each in (Slot.NAME, Slot.ID)) :]
 
 
-def without_last_blanks(found: Pieces) -> Pieces:
-    """The atoms without blanks at the end."""
-    return found[:-1] if found and found[-1] is Slot.BLANKS else found
+def without_last_blanks(found: Atoms) -> Atoms:
+    """The atoms without a place for blanks at the end."""
+    return found[:-1] if found and isinstance(found[-1], Blanks) else found
 
 
 def triggers(tool_format: ToolFormat, around: Calls, tools: Iterable[str]) -> list[str]:

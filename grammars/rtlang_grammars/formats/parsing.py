@@ -16,6 +16,8 @@ from rtlang_grammars.formats.arguments.value_reading import Incomplete, Malforme
 from rtlang_grammars.formats.catalogue import format_named
 from rtlang_grammars.formats.description import (
     ArgumentStyle,
+    Atoms,
+    Blanks,
     Pieces,
     Slot,
     ToolFormat,
@@ -426,12 +428,12 @@ class ToolStream:
                 return
         raise waits or error
 
-    def _match(self, found: Pieces, at: int) -> tuple[ToolCall, int]:
+    def _match(self, found: Atoms, at: int) -> tuple[ToolCall, int]:
         """Match atoms; returns the call that they contain, and the position after them."""
         name, call_id, arguments, text, written = "", None, dict[str, Any](), self._text, ""
         for atom in without_last_blanks(found):
             match atom:
-                case Slot.BLANKS:
+                case Blanks():
                     at = skip_blanks(text, at)
                 case Slot.NAME:
                     name, at = read_name(text, at)

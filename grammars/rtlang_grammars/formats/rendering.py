@@ -9,6 +9,7 @@ from typing import Any
 
 from rtlang_grammars.formats.catalogue import format_named
 from rtlang_grammars.formats.description import (
+    CDATA,
     ArgumentStyle,
     Json,
     Literals,
@@ -88,6 +89,8 @@ def _element(tagged: TaggedArguments, name: str, value: Any) -> Iterator[tuple[s
     yield name, False
     yield from _fixed((tagged.value_begin(type_of(value)),))
     match value:
+        case str() if set(value) & set(tagged.cdata):
+            yield f"{CDATA.begin}{value}{CDATA.end}", False
         case str():
             yield value, False
         case dict() if tagged.item:

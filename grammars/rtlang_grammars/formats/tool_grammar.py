@@ -9,11 +9,11 @@ from typing import Any
 from rtlang_grammars.formats.arguments.argument_grammar import call_arguments
 from rtlang_grammars.formats.catalogue import format_named
 from rtlang_grammars.formats.description import (
-    JSON_BLANKS,
     ArgumentStyle,
+    Atoms,
+    Blanks,
     Calls,
     Json,
-    Pieces,
     Slot,
     Span,
     ToolFormat,
@@ -28,7 +28,6 @@ from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyl
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.structures import any_of, define, defined, raw_text, repeat, sequence, tagged
 
-_BLANKS = Constraint(ConstraintKind.REGEX, JSON_BLANKS)
 _REST = "after the first call"
 """The name of a shared part; no name of a tool has blanks."""
 _LINES = Constraint(ConstraintKind.REGEX, "\n{0,4}")
@@ -64,7 +63,7 @@ def tool_grammar(
         reasoning: whether the text has a section of reasoning; ignored by formats without one.
         max_reasoning_chars: maximum length of the reasoning in characters. Masks within a counted section are slower where the length is
             new (about 20 ms with 150,000 tokens).
-        style: how JSON values are written.
+        style: how JSON is written; by default on one line, see `Whitespace.LINE`, unless the models of the format use several.
     Raises:
         GrammarError: an argument is not allowed, or a tool does not fit the format; names it.
     """
@@ -80,7 +79,9 @@ def tool_grammar(
     chosen, low, high = chosen_tools(read_tools(tools), tool_choice)
     if high is None and (not parallel or found.between is None):
         high = 1
-    body = _Text(found, chosen, style or JsonStyle(), is_forced=low > 0 and len(chosen) == 1).body(low, high)
+    body = _Text(found, chosen, style or JsonStyle(found.whitespace), is_forced=low > 0 and len(chosen) == 1).body(
+        low, high
+    )
     if reasoning is Reasoning.FORBIDDEN or found.reasoning is None:
         return body
     return sequence(reasoning_part(found, reasoning, max_reasoning_chars), body)
@@ -173,10 +174,11 @@ class _Text:
                 part = any_of(*map(self._part, behind))
             yield trigger, sequence(part, rest)
 
-    def _part(self, found: Pieces, tool: Tool | None = None) -> Constraint:
+    def _part(self, found: Atoms, tool: Tool | None = None) -> Constraint:
         """Atoms of a call. From the name on there is an alternative for each tool."""
         parts: list[str | Constraint] = []
-        for i, atom in enumerate(without_last_blanks(found)):
+        found = without_last_blanks(found)
+        for i, atom in enumerate(found):
             match atom:
                 case Slot.NAME:
                     named = [sequence(each.name, self._part(found[i + 1 :], each)) for each in self._tools]
@@ -186,8 +188,10 @@ class _Text:
                     parts.append(self._arguments_of(tool))
                 case Slot.ID:
                     parts.append(Constraint(ConstraintKind.REGEX, self._format.id_pattern))
-                case Slot.BLANKS:
-                    parts.append(_BLANKS if self._style.free_blanks else "")
+                case Blanks():
+                    brings_own = self._style.free_blanks and found[i + 1 : i + 2] == (Slot.ARGUMENTS,)
+                    pattern = "" if brings_own else atom.pattern(self._style.blanks)
+                    parts.append(Constraint(ConstraintKind.REGEX, pattern) if pattern else "")
                 case str():
                     parts.append(atom)
         return sequence(*parts)

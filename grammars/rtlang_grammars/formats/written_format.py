@@ -18,6 +18,7 @@ from rtlang_grammars.formats.description import (
     TaggedArguments,
     ToolFormat,
 )
+from rtlang_grammars.spec.constraint import Whitespace
 
 PREFIX = "measured:"
 """Begins the names of measured formats; JSON follows."""
@@ -36,6 +37,8 @@ def written_name(found: ToolFormat) -> str:
         plain["tagged"] = asdict(found.tagged)
     if found.literals != Literals():
         plain["literals"] = asdict(found.literals)
+    if found.whitespace is not Whitespace.LINE:
+        plain["whitespace"] = str(found.whitespace)
     if found.id_pattern:
         plain["ids"] = [found.id_pattern, found.first_id]
     if found.joint:
@@ -73,6 +76,7 @@ def format_from_name(name: str) -> ToolFormat:
             arguments=ArgumentStyle[plain["arguments"]],
             tagged=tagged,
             literals=literals or Literals(),
+            whitespace=Whitespace(plain.get("whitespace", Whitespace.LINE)),
             id_pattern=_text(pattern),
             first_id=int(first),
             joint=_text(plain.get("joint", "")),

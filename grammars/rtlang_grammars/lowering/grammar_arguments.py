@@ -12,12 +12,12 @@ from functools import lru_cache
 
 from rtlang_grammars.context_free.cfg import Cfg, prune
 from rtlang_grammars.context_free.left_recursion import without_left_recursion
-from rtlang_grammars.formats.description import JSON_BLANKS, ArgumentStyle, ToolFormat
+from rtlang_grammars.formats.description import ArgumentStyle, Blanks, ToolFormat
 from rtlang_grammars.formats.tools import Tool
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.schema.reading.dialects import PATTERN_DIALECT
 from rtlang_grammars.schema.value_checks import pattern_language
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Whitespace
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
@@ -56,13 +56,15 @@ def grammar_fault(source: str) -> str | None:
 
 
 def around_argument(
-    tool_format: ToolFormat, name: str, *, free_blanks: bool
+    tool_format: ToolFormat, name: str, whitespace: Whitespace
 ) -> tuple[list[str | Constraint], list[str | Constraint], bool]:
     """The parts before and after the text, and whether it stands in a JSON string. `name` is plain letters."""
-    blanks = Constraint(ConstraintKind.REGEX, JSON_BLANKS) if free_blanks else ""
+    blanks, gap = (
+        Constraint(ConstraintKind.REGEX, each.pattern(whitespace)) for each in (Blanks(), Blanks(is_gap=True))
+    )
     match tool_format.arguments:
         case ArgumentStyle.JSON:
-            return [blanks, "{", blanks, f'"{name}"', blanks, ":", blanks, '"'], ['"', blanks, "}"], True
+            return [blanks, "{", blanks, f'"{name}"', blanks, ":", gap, '"'], ['"', blanks, "}"], True
         case ArgumentStyle.PYTHON:
             return [f'{name}="'], ['"'], True
     around = tool_format.tagged

@@ -221,7 +221,7 @@ class StructureTables:
     ) -> None:
         """Add arguments that are one text of a grammar."""
         name, source = grammar
-        before, behind, is_quoted = around_argument(tool_format, name, free_blanks=self._style.free_blanks)
+        before, behind, is_quoted = around_argument(tool_format, name, self._style.blanks)
         excludes = () if tool_format.tagged is None else tool_format.tagged.excludes
         cfg = argument_grammar(source, self._budget, is_quoted=is_quoted, excludes=excludes)
         start, after = self._position(rule), self._position(rule)

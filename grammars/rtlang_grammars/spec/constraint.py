@@ -30,6 +30,7 @@ class Whitespace(StrEnum):
     """The blanks allowed between the tokens of JSON text."""
 
     FREE = "free"  # none, one or two blanks, or a line break and up to 80 blanks: always finite
+    LINE = "line"  # none, or one blank after a comma or a colon
     COMPACT = "compact"  # none
 
 
@@ -122,9 +123,14 @@ class JsonStyle:
     numbers: Numbers = Numbers.PLAIN
 
     @property
+    def blanks(self) -> Whitespace:
+        """The blanks that may be chosen; none beside an exact layout."""
+        return self.whitespace if self.layout is None else Whitespace.COMPACT
+
+    @property
     def free_blanks(self) -> bool:
-        """Whether blanks may be chosen."""
-        return self.layout is None and self.whitespace is Whitespace.FREE
+        """Whether blanks may be chosen around all punctuation."""
+        return self.blanks is Whitespace.FREE
 
 
 ANY_STYLE = JsonStyle(order=PropertyOrder.ANY, numbers=Numbers.ANY)

@@ -47,7 +47,7 @@ MAX_UNORDERED = 8
 """Maximum number of members in any order: the set of those that were written is part of the state."""
 STYLES = ("json", "python", "marked", "tagged")
 """The styles of a `Notation`."""
-_LATER_FIELDS = frozenset(("item", "literals", "blanks"))
+_LATER_FIELDS = frozenset(("item", "literals", "blanks", "cdata"))
 _NUM_LITERALS = 7
 
 
@@ -139,7 +139,8 @@ class Notation:
         format: its name, for messages.
         style: "json": one JSON object; "python": name=literal, separated by commas; "marked": literals with strings between marks;
             "tagged": each name and each value between texts.
-        before_name, before_value, behind_value, excludes, item, blanks: for "tagged", see `TaggedArguments` of formats/description.py.
+        before_name, before_value, behind_value, excludes, item, blanks, cdata: for "tagged", see `TaggedArguments` of
+            formats/description.py.
         literals: for "python" and "marked": the texts between name and value, between values, and between key and value, the words for
             true, false and null, and the mark around strings.
     """
@@ -153,6 +154,7 @@ class Notation:
     item: str = ""
     literals: tuple[str, ...] = ()
     blanks: str = ""
+    cdata: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ class Indentation(_Indentation):
 def json_text(
     schema: Any,
     *,
-    whitespace: Literal["free", "compact"] = "free",
+    whitespace: Literal["free", "line", "compact"] = "free",
     order: Literal["any", "declared", "declared_then_others", "required_first"] = "declared_then_others",
     numbers: Literal["plain", "any"] = "plain",
     separators: tuple[str, str] | None = None,
@@ -49,7 +49,8 @@ def json_text(
 
     Args:
         schema: as for `gen`: a type or a JSON schema.
-        whitespace: "free" allows one or two spaces, or a line break and up to 80 spaces, between tokens; "compact" allows none.
+        whitespace: "free" allows one or two spaces, or a line break and up to 80 spaces, between tokens;
+            "line" allows one space after commas and colons; "compact" allows none.
         order: "declared_then_others" allows properties in the order in which the schema declares them (optional ones may be omitted), then
             undeclared ones. "declared" allows undeclared ones anywhere, "required_first" puts the required ones before the optional ones
             and these before undeclared ones, "any" allows any order.

@@ -24,7 +24,7 @@ from rtlang.lang.output_types.kinds import STR, Kind, Listed, Member, NullableKi
 from rtlang.lang.output_types.signatures import Signature, signature_of
 from rtlang.lang.output_types.tool_calls import BoundTool, Function, ToolCall, ToolReply, typed_reply
 from rtlang.lang.output_types.types import OutputType, ToolUse
-from rtlang_grammars import GrammarError, JsonStyle
+from rtlang_grammars import Constraint, GrammarError, JsonStyle
 from rtlang_grammars.formats.catalogue import format_named
 from rtlang_grammars.formats.description import Span, ToolFormat
 from rtlang_grammars.formats.parsing import parse_output
@@ -179,8 +179,14 @@ def _made_tool_type(
     @functools.cache
     def resolve(tool_format: str | None) -> OutputType:
         name = format or tool_format or PLAIN_FORMAT
-        how: Any = {"tool_choice": chosen, "parallel": parallel, "reasoning": reasoning, "style": style}
-        constraint = _checked(options, lambda: tool_grammar(name, listed, **how))
+        how: Any = {"tool_choice": chosen, "parallel": parallel, "reasoning": reasoning}
+
+        def written() -> Constraint:
+            found = format_named(name)
+            own = replace(style, whitespace=found.whitespace)
+            return tool_grammar(found, listed, style=own, **how)
+
+        constraint = _checked(options, written)
 
         def parse(text: str) -> Any:
             output = parse_output(name, text, listed, is_reasoning=reasoning == Reasoning.OPENED)

@@ -18,7 +18,7 @@ from rtlang.contract.params import Constraint, ConstraintKind
 from rtlang.serve.openai.fields import check_inner, read_bool, read_list, read_text
 from rtlang.serve.openai.reasoning import ReasoningRequest, ThoughtPlace
 from rtlang.serve.openai.sections import Sections
-from rtlang.serve.openai.structured import Structured, read_style, strict_schema
+from rtlang.serve.openai.structured import STYLE, Structured, read_style, strict_schema
 from rtlang_grammars import GrammarError, JsonStyle
 from rtlang_grammars.formats.catalogue import FORMATS, format_named
 from rtlang_grammars.formats.description import Json, Slot, ToolFormat
@@ -55,7 +55,13 @@ class ToolRequest:
     text: str | None = None
     """The tools as JSON text for the chat template."""
     style: JsonStyle = field(default_factory=JsonStyle)
-    """How arguments are written."""
+    """How calls are written."""
+    has_whitespace: bool = False
+    """Whether the request says which blanks they have; else the format does."""
+
+    def style_of(self, found: ToolFormat) -> JsonStyle:
+        """How calls of a format are written."""
+        return self.style if self.has_whitespace else replace(self.style, whitespace=found.whitespace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +142,9 @@ def read_tool_request(given: Mapping[str, Any]) -> ToolRequest:
     mode, names = _read_choice(choice, [tool.name for tool in listed])
     allowed = tuple(tool for tool in listed if tool.name in names)
     is_named = isinstance(choice, Mapping) and choice.get("type") != "allowed_tools"
-    return ToolRequest(listed, mode, allowed, is_named or not parallel, text, read_style(given))
+    style = read_style(given)
+    has_whitespace = "whitespace" in given.get(STYLE, {})
+    return ToolRequest(listed, mode, allowed, is_named or not parallel, text, style, has_whitespace)
 
 
 def _check_tool(tool: Any, where: str) -> None:
@@ -290,7 +298,10 @@ def _behind_thought(found: ToolFormat, kind: Reasoning, body: Constraint) -> Con
 def _with_calls(
     found: ToolFormat, asked: ToolRequest, structured: Structured | None, reasoning: Reasoning
 ) -> Constraint:
-    options: dict[str, Any] = {"parallel": not asked.max_is_one, "style": asked.style}
+    # One constraint has one style: beside an answer in JSON, calls are written like the answer.
+    is_json = structured is not None and structured.is_json and asked.choice != "required"
+    style = asked.style if is_json else asked.style_of(found)
+    options: dict[str, Any] = {"parallel": not asked.max_is_one, "style": style}
     if structured is None or asked.choice == "required":
         return tool_grammar(found, asked.allowed, tool_choice=asked.choice, reasoning=reasoning, **options)
     calls = tool_grammar(found, asked.allowed, tool_choice="required", reasoning=Reasoning.FORBIDDEN, **options)

@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
+from rtlang_grammars import ANY_STYLE
+from rtlang_grammars.formats.catalogue import FORMATS
 from rtlang_grammars.formats.parsing import ToolCall, ToolOutput, ToolParseError, ToolStream, parse_output
+from rtlang_grammars.formats.tool_grammar import tool_grammar
+from tests.grammars.formats.test_tool_grammar import drawn, matcher_of
+from tests.support.long_tests import sized
 from tests.support.schemas.tool_calls import random_call, random_tools
 from tests.support.schemas.tool_templates import HAS_NO_CONTENT_BEFORE_CALLS, HAS_ONE_CALL, TEMPLATES, render
 
@@ -201,3 +206,78 @@ def test_calls_are_content_where_they_are_not_read() -> None:
     stream = ToolStream("hermes", [{"name": "f"}], reads_calls_in_content=False)
     stream.push(text[8:])
     assert len(stream.output.calls) == 1
+
+
+SCALARS = (
+    *(
+        'it\'s "q" \\ x',
+        "a\nb",
+        "日本 é😀",
+        "<b>&amp;</b>",
+        "",
+        " x ",
+        "\n",
+        "x\n",
+        "C:\\new\\table",
+        "\\",
+        "/",
+        "a\tb",
+        "'",
+        '"',
+    ),
+    *("5", "true", "null", "None", '{"a": 1', "[1]", "a, b=c(d) [e]: {f}", "<![CDATA[x]]", "```"),
+    *(0, 7, -12, 0.5, -1.25, 100000, True, False, None),
+)
+"""Values that a format may confuse with its own marks, or with values of another type."""
+
+
+def some_value(rng: random.Random, depth: int = 0) -> Any:
+    kind = rng.choice(["scalar", "scalar", "array", "object"] if depth < 3 else ["scalar"])
+    if kind == "array":
+        return [some_value(rng, depth + 1)] * rng.randrange(3)
+    if kind == "object":
+        return {name: some_value(rng, depth + 1) for name in rng.sample(["x", "on", "b1"], rng.randrange(3))}
+    return rng.choice(SCALARS)
+
+
+def schema_of(value: Any) -> dict[str, Any]:
+    """A schema that allows one value alone, of the keywords that every format follows."""
+    match value:
+        case dict():
+            properties = {name: schema_of(each) for name, each in value.items()}
+            return {
+                "type": "object",
+                "properties": properties,
+                "required": list(value),
+                "additionalProperties": False,
+            }
+        case []:
+            return {"type": "array", "maxItems": 0}
+        case list():
+            return {"type": "array", "items": schema_of(value[0]), "minItems": len(value), "maxItems": len(value)}
+    return {"const": value}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_text_of_a_mask_is_read_as_the_call_that_it_allows(name: str) -> None:
+    """The schemas allow one value for each argument, so the calls of every walk are known beforehand."""
+    rng = random.Random(name)
+    for style in (None, ANY_STYLE) * sized(20, usual=1):
+        meant = {tool: {key: some_value(rng) for key in rng.sample("pqr", rng.randrange(1, 4))} for tool in ("f", "g2")}
+        tools = [{"name": tool, "parameters": schema_of(each)} for tool, each in meant.items()]
+        matcher = matcher_of(tool_grammar(name, tools, tool_choice="required", style=style))
+        for _ in range(4):
+            text = drawn(matcher, rng, rng.randrange(100))
+            read = parse_output(name, text, tools)
+            assert read.calls
+            for call in read.calls:  # true is 1 in Python, but not in JSON
+                written = [json.dumps(each, sort_keys=True) for each in (call.arguments, meant[call.name])]
+                assert call.arguments == meant[call.name], text
+                assert written[0] == written[1] or style is not None, text
+            stream, at = ToolStream(name, tools), 0
+            while at < len(text):
+                size = rng.randrange(1, 9)
+                stream.push(text[at : at + size])
+                at += size
+            stream.finish()
+            assert stream.output == read, text

@@ -195,6 +195,31 @@ def test_strict_decides_nothing_but_whether_a_schema_is_closed(name: str) -> Non
             assert [accepts(matcher, text) for text in texts] == [bool(each) for each in allowed]
 
 
+OBJECTS = ({"b": 1}, {"b": 1, "a": "t"}, {"a": "t", "b": 1}, {"a": "t"}, {"b": 1, "x": 2}, {"b": 1, "x": "s"}, {})
+
+
+@pytest.mark.parametrize("name", FORMATS_OF_EACH_KIND)
+def test_an_object_in_arguments_is_as_open_as_its_schema_says(name: str) -> None:
+    """Those of `OBJECTS` that jsonschema accepts and that have their properties in order. Elements have declared names; others are JSON."""
+    inner = {"type": "object", "properties": {"b": {"type": "integer"}, "a": {"type": "string"}}, "required": ["b"]}
+    found = FORMATS[name]
+    for more in (
+        {"additionalProperties": False},
+        {"additionalProperties": True},
+        {"additionalProperties": {"type": "integer"}},
+    ):
+        schema = inner | more
+        tool = {"name": "f", "parameters": {"properties": {"o": schema}, "required": ["o"]}}
+        matcher = matcher_of(tool_grammar(name, [tool], tool_choice="required", reasoning="forbidden"))
+        for value in OBJECTS:
+            given = render(name, "", "", [("f", {"o": value})])
+            if "x" in value and found.tagged is not None and found.tagged.item:
+                given = render(name, "", "", [("f", {"o": {}})]).replace("<o>", f"<o>{json.dumps(value)}")
+            is_valid = jsonschema.Draft202012Validator(schema).is_valid(value) and list(value)[:1] == ["b"]
+            assert accepts(matcher, given.lstrip("\n")) == is_valid, given
+            assert not is_valid or parse_output(name, given, [tool]).calls[0].arguments == {"o": value}
+
+
 def test_reasoning_is_optional_required_opened_or_forbidden() -> None:
     texts = {"closed": "<think>a</think>b", "inside": "a</think>b", "without": "b"}
     accepted: dict[str, set[str]] = {}

@@ -119,6 +119,7 @@ TEMPLATES: dict[str, str] = {
 _THOUGHT = "{% if m.reasoning_content %}{{ '<think>' ~ m.reasoning_content ~ '</think>' }}{% endif %}{{ m.content }}"
 _EACH = "{%- for c in m.tool_calls %}{% set f = c.function %}"
 _TEXT = "(v if v is string else v | tojson)"
+_CDATA = "('<![CDATA[' ~ v ~ ']]>' if v is string and ('<' in v or '&' in v or '\\n' in v) else v if v is string else v | tojson)"
 
 
 def _arguments(written: str) -> str:
@@ -220,7 +221,7 @@ TEMPLATES |= {
     "minicpm-5": _THOUGHT
     + _EACH
     + "{{ '\\n<function name=\"' ~ f.name ~ '\">' }}"
-    + _arguments(f"'<param name=\"' ~ k ~ '\">' ~ {_TEXT} ~ '</param>'")
+    + _arguments(f"'<param name=\"' ~ k ~ '\">' ~ {_CDATA} ~ '</param>'")
     + "{{ '</function>' }}{% endfor %}",
     "kimi-k3": "{%- macro open(name) -%}{{ '<|open|>' ~ name ~ '<|sep|>' }}{%- endmacro -%}"
     "{%- macro close(name) -%}{{ '<|close|>' ~ name ~ '<|sep|>' }}{%- endmacro -%}"

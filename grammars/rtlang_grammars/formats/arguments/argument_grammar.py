@@ -13,7 +13,7 @@ from typing import Any
 
 from rtlang_grammars.formats.arguments.literal_grammar import is_bare_key, literal_value, unenforced_keyword
 from rtlang_grammars.formats.arguments.nested_grammar import nested_value
-from rtlang_grammars.formats.description import ArgumentStyle, Literals, TaggedArguments, ToolFormat
+from rtlang_grammars.formats.description import CDATA, ArgumentStyle, Literals, TaggedArguments, ToolFormat
 from rtlang_grammars.formats.schemas import narrowed, types_of, with_definitions
 from rtlang_grammars.formats.tools import Tool
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, PropertyOrder
@@ -59,6 +59,7 @@ def call_arguments(tool_format: ToolFormat, tool: Tool, style: JsonStyle, *, is_
         around.item,
         _literal_texts(tool_format.literals) if tool_format.literals != Literals() else (),
         around.blanks,
+        around.cdata,
     )
     return arguments(tool.name, tool.parameters, notation, style, is_forced=is_forced)
 
@@ -81,6 +82,7 @@ def reading_of(part: Arguments) -> tuple[ToolFormat, Tool]:
         written.excludes,
         written.item,
         written.blanks,
+        written.cdata,
     )
     literals = Literals()
     if written.literals:
@@ -249,9 +251,15 @@ def _raw(schema: dict[str, Any] | bool, around: TaggedArguments, style: JsonStyl
     types = types_of(schema)
     parts: list[str | Constraint] = []
     if "string" in types:
-        parts.append(raw_text(narrowed(schema, types & {"string"}), excludes=around.excludes))
+        text = narrowed(schema, types & {"string"})
+        parts.append(raw_text(text, excludes=[*around.excludes, *around.cdata]))
+        if around.cdata:
+            parts.append(sequence(CDATA.begin, raw_text(text, excludes=[CDATA.end]), CDATA.end))
     if others := types - {"string"}:
-        parts.append(_of_types(schema, others, around, style))
+        value = _of_types(schema, others, around, style)
+        parts.append(value)
+        if around.cdata and others & {"array", "object"}:
+            parts.append(sequence(CDATA.begin, value, CDATA.end))
     if "boolean" in types and schema_allows(schema, True, False):
         parts += ["True", "False"]
     if "null" in types:

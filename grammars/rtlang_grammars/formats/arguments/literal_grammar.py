@@ -8,6 +8,7 @@ the constraint allows any value of the type, and `unenforced_keyword` names the 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -165,10 +166,22 @@ class _Writer:
                 continue
             key: str | Constraint = name if self._literals.quote else self._choice([name])
             parts.append((sequence(key, self._literals.colon, self._value(each, depth + 1)), name in required))
+        if schema.get("additionalProperties", False) is not False:
+            parts.append((self._others(properties, schema["additionalProperties"], depth), False))
         order = self._style.order if len(parts) <= MAX_UNORDERED else PropertyOrder.DECLARED
         if order is PropertyOrder.REQUIRED_FIRST:
             parts.sort(key=lambda each: not each[1])
         return sequence("{", members(parts, self._literals.separator, order) if parts else "", "}")
+
+    def _others(self, declared: Iterable[str], schema: Any, depth: int) -> Constraint:
+        """One or more members with names that are not declared. They have no escapes, which could spell a declared name."""
+        names = "|".join(sorted(map(re.escape, declared)))
+        key = rf"(?!(?:{names}){re.escape(self._literals.colon)}){_KEY}"
+        if not self._literals.quote:
+            key = "|".join(rf"{quote}(?!(?:{names}){quote})[^{quote}\\\x00-\x1f\x7f]*{quote}" for quote in "'\"")
+        value = self._value(schema, depth + 1)
+        pair = sequence(Constraint(ConstraintKind.REGEX, key), self._literals.colon, value)
+        return sequence(pair, repeat(sequence(self._literals.separator, pair)))
 
     def _map(self, value: Constraint) -> Constraint:
         """An object with any keys."""

@@ -1,7 +1,8 @@
 """Values between tags whose objects and arrays are written as tags again: members under their names, items under one name.
 
 A member's closing tag repeats its name, so only declared properties and items of a declared type are written as elements. Other objects
-and arrays (with any keys, or deeper than `_MAX_DEPTH`) are written as JSON, which readers of these formats take as well.
+and arrays (with keys that `additionalProperties` allows, or deeper than `_MAX_DEPTH`) are written as JSON, which readers of these formats
+take as well. Without `additionalProperties`, only declared properties are allowed.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def _value(schema: Any, document: Any, around: TaggedArguments, style: JsonStyle
     rest = set(types)
     if depth < _MAX_DEPTH and isinstance(found, Mapping):
         if "object" in types and _is_plain(found, _OF_OBJECTS) and _are_declared(found, around):
-            rest.discard("object")
+            if found.get("additionalProperties", False) is False:
+                rest.discard("object")
             parts.append(_object(found, document, around, style, depth))
         if "array" in types and _is_plain(found, _OF_ARRAYS) and isinstance(found.get("items"), Mapping):
             rest.discard("array")

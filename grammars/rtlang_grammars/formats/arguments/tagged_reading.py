@@ -13,7 +13,7 @@ from rtlang_grammars.formats.arguments.value_reading import (
     skip_blanks,
     typed,
 )
-from rtlang_grammars.formats.description import TaggedArguments
+from rtlang_grammars.formats.description import CDATA, TaggedArguments
 from rtlang_grammars.formats.schemas import JSON_TYPES, resolved, types_of, with_definitions
 from rtlang_grammars.formats.tools import Tool
 
@@ -93,6 +93,8 @@ def _tagged_value(
         child, _, _ = _tag_at(around, text, begin)
         if child is not None:
             return _nested(around, schema, document, text, begin, end_mark)
+    if around.cdata and text.startswith(CDATA.begin, at):
+        return _cdata(types, text, at + len(CDATA.begin), end_mark)
     if types != {"string"}:
         begin = skip_blanks(text, at)
         if text[begin : begin + 1] in ("{", "["):
@@ -121,6 +123,29 @@ def _tagged_value(
     if around.item and not raw.strip() and "string" not in types and types & {"array", "object"}:
         return ([] if "array" in types else {}), end + len(end_mark)
     return typed(raw, types), end + len(end_mark)
+
+
+def _cdata(types: frozenset[str], text: str, at: int, end_mark: str) -> tuple[Any, int]:
+    """A value in a CDATA section that begins before `at`. The strings of an array or object may contain the end of the section."""
+    begin, end = skip_blanks(text, at), -1
+    if types & {"array", "object"} and text[begin : begin + 1] in ("{", "["):
+        try:
+            end = skip_blanks(text, DECODER.raw_decode(text, begin)[1])
+        except ValueError as error:
+            closed = text.find(CDATA.end, begin)
+            is_python = closed >= 0 and python_literal(text[begin:closed].strip()) is not None
+            if "string" not in types and not is_python:
+                raise Incomplete from error
+    if not text.startswith(CDATA.end, max(end, 0)):
+        end = text.find(CDATA.end, at)
+    if end < 0:
+        raise Incomplete
+    behind = skip_blanks(text, end + len(CDATA.end))
+    if text.startswith(end_mark, behind):
+        return typed(text[at:end], types), behind + len(end_mark)
+    if end_mark.startswith(text[behind:]):
+        raise Incomplete
+    raise Malformed(f"expected {end_mark!r}, not {text[behind : behind + 20]!r}")
 
 
 def _nested(around: TaggedArguments, schema: Any, document: Any, text: str, at: int, end_mark: str) -> tuple[Any, int]:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from rtlang_grammars.formats.catalogue import FORMATS, MARKS
-from rtlang_grammars.formats.description import ArgumentStyle, Calls, Json, Pieces, Slot, Span, ToolFormat
+from rtlang_grammars.formats.description import CDATA, ArgumentStyle, Calls, Json, Pieces, Slot, Span, ToolFormat
 from rtlang_grammars.formats.measuring.argument_measure import (
     ARGUMENTS,
     MeasuredArguments,
@@ -26,6 +26,7 @@ from rtlang_grammars.formats.parsing import ToolCall, ToolParseError, parse_outp
 from rtlang_grammars.formats.rendering import rendered_calls
 from rtlang_grammars.formats.tools import Tool
 from rtlang_grammars.formats.written_format import written_name
+from rtlang_grammars.spec.constraint import Whitespace
 
 Render: TypeAlias = Callable[[Sequence[Mapping[str, Any]], bool], str]
 """Writes a conversation with a template; the second argument asks for the beginning of an answer. Raises ValueError where it refuses."""
@@ -52,6 +53,8 @@ _HARD: tuple[dict[str, Any], ...] = (
     {"zqfirst": "日本語 😀 é", "zqlist": ["a, b", "(c)"], "zqtruth": False},
     {"zqfirst": "", "zqobject": {"zqinner": "{}[]: ,"}},
 )
+_OF_XML = "<&>\n"
+"""Characters that templates of tags may not write as they are."""
 _MARK = re.compile(r"<[^<>\s]{1,60}>|\[/?[A-Za-z_]{2,40}\]|◁[^▷]{1,30}▷")
 
 
@@ -154,10 +157,24 @@ class _Measurement:
             if arguments.style is ArgumentStyle.JSON and _encloses(body, name_at, arguments.end)
             else self._framed_format(body, two, name_at, arguments)
         )
+        if found.tagged is not None:
+            found = replace(found, tagged=replace(found.tagged, cdata=self._cdata()))
         found = replace(found, around=tuple(self._without_turn_end(each) for each in found.around))
+        if _text(found, [ToolCall(FIRST, ARGUMENTS, IDS[0])]).strip() != body.strip():  # it writes JSON in other lines
+            found = replace(found, whitespace=Whitespace.FREE)
         found = self._with_sections(found, answer, header, ending)
         self._verify(found, header, ending)
         return found
+
+    def _cdata(self) -> str:
+        """The characters for which the template puts a string in a CDATA section."""
+
+        def wraps(text: str) -> bool:
+            function = {"name": FIRST, "arguments": {"zqfirst": text}}
+            calls = [{"id": IDS[0], "type": "function", "function": function}]
+            return CDATA.begin in self._written({"content": self._no_content, "tool_calls": calls})
+
+        return "".join(filter(wraps, _OF_XML)) if wraps(_OF_XML) else ""
 
     def _written(self, message: Mapping[str, Any]) -> str:
         try:
@@ -248,11 +265,15 @@ class _Measurement:
         around = Calls()
         between: Pieces | None
         if is_array:
+            before, first, after = _blanks_in_array(body, begin, end)
+            bracket = Json(f"{opening[len(opening.rstrip()) :]}[{before}")
             around = Calls(
-                (opening.rstrip(), Json("[")) if opening.strip() else (Json("["),),
-                (Json("]"), closing) if closing.strip() else (Json("]"),),
+                (opening.rstrip(), bracket) if opening.strip() else (bracket,),
+                (Json(f"{after}]"), closing) if closing.strip() else (Json(f"{after}]"),),
             )
-            between = (Json(","),) if two is not None else None
+            comma = re.match(r"\s*,(\s*)", two[first:]) if two is not None else None
+            blanks = comma[1] if comma is not None and comma[1] != " " else ""
+            between = (Json(f",{blanks}"),) if two is not None else None
         elif two is None:
             pieces = (*_texts(opening), *pieces, *_texts(closing))
             between = None
@@ -420,6 +441,14 @@ def _container(text: str, name_at: int, end: int) -> tuple[int, Any, int]:
         if stop >= end and _is_call(value[0] if isinstance(value, list) and value else value):
             return mark.start(), value, stop
     return 0, None, 0
+
+
+def _blanks_in_array(text: str, begin: int, end: int) -> tuple[str, int, str]:
+    """The blanks before the first element of an array, the end of this element, and the blanks before the closing bracket."""
+    at = begin + 1 + len(text[begin + 1 :]) - len(text[begin + 1 :].lstrip())
+    _, first = json.JSONDecoder().raw_decode(text, at)
+    inner = text[begin : end - 1]
+    return text[begin + 1 : at], first, inner[len(inner.rstrip()) :]
 
 
 def _is_call(value: Any) -> bool:

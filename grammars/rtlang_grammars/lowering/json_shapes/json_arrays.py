@@ -84,11 +84,17 @@ def add_array(build: ShapeBuilder, shape: ArrayShape, start: int) -> None:
         tables.put((row,), joints.opening[0], chain(tables, joints.opening[1:], following))
         first = add_pair(tables, row, row, ord("]"), ends)
     else:  # not the place after a comma, where the array cannot end
-        rows = (tables.state(following, ROW), tables.state(following + 1, ROW))
+        rows = _first_rows(build, following)
         first = add_pair(tables, *rows, ord("]"), ends, param=tables.state(following, PARAM))
     close(first, 0)
     tables.set_state(start, BYTE, ord("["))
     tables.set_state(start, TARGET, first)
+
+
+def _first_rows(build: ShapeBuilder, item: int) -> tuple[int, int]:
+    """The rows of the place after the opening bracket, from the place of an item after a comma: blanks only in a free style."""
+    without = build.tables.state(item + 1, ROW)
+    return build.tables.state(item, ROW) if build.style.free_blanks else without, without
 
 
 def _add_counting_array(build: ShapeBuilder, shape: ArrayShape, start: int) -> None:
@@ -142,7 +148,7 @@ def _add_counting_array(build: ShapeBuilder, shape: ArrayShape, start: int) -> N
     items: dict[tuple[int, ...], int] = {}
     for place in alive:
         row = tables.add_rows(2)
-        tables.rows[row], tables.rows[row + 1] = tables.rows[blank_row], NONE
+        tables.rows[row], tables.rows[row + 1] = tables.rows[build.base.gap_row], NONE
         values: dict[int, list[int]] = {}
         for case, reached in steps[place]:
             if reached in alive:
@@ -161,7 +167,7 @@ def _add_counting_array(build: ShapeBuilder, shape: ArrayShape, start: int) -> N
             tables.put(pair, joints.separator[0], chain(tables, joints.separator[1:], items[place]))
         if is_end(place):
             tables.put(pair, closing[0], last)
-    rows = (tables.state(items[begin], ROW), tables.state(items[begin] + 1, ROW))
+    rows = _first_rows(build, items[begin])
     if joints.opening:
         rows = (tables.add_row(), tables.add_row())
         if any(reached in alive for _, reached in steps[begin]):

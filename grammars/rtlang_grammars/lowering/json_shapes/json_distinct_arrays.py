@@ -60,13 +60,13 @@ def add_distinct_array(build: ShapeBuilder, shape: ArrayShape, texts: list[list[
     leaf_words = [word for _, number in leaves for word in (number, behind)]
     tables.words[description + 7] = tables.add_words(*leaf_words)
 
-    places = [tables.add_row(blank_row), tables.add_row()]
+    places = [tables.add_row(build.base.gap_row), tables.add_row()]
     later = add_pair(tables, *places, block=block)
     root = _trie([text for text, _ in leaves])
     for byte, value in _values(build, root, description, block).items():
         tables.rows[places, byte] = value
     joints, closing = build.joints, build.joints.closing + b"]"
-    firsts = [tables.add_row(places[0]), tables.add_row(places[1])]
+    firsts = [tables.add_row(places[0 if build.style.free_blanks else 1]), tables.add_row(places[1])]
     if joints.opening:
         tables.rows[firsts] = NONE
         tables.put(firsts, joints.opening[0], chain(tables, joints.opening[1:], later, block=block))

@@ -125,7 +125,7 @@ def add_object(build: ShapeBuilder, shape: ObjectShape, start: int) -> None:
     key = _add_keys(build, shape, classes, [text for text, _ in leaves], description, block, registers, colon)
     first = add_pair(tables, first_row, first_without, block=block)
     if key is not None:
-        later = add_pair(tables, blank_row, DEAD_ROW, QUOTE, key, block=block)
+        later = add_pair(tables, build.base.gap_row, DEAD_ROW, QUOTE, key, block=block)
         gap = chain(tables, joints.separator[1:], later, block=block)
         is_free = is_open and most < 0
         tables.put(

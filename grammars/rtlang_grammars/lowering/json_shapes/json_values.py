@@ -199,7 +199,7 @@ class ShapeTables:
         if len(calls) == 1 or _is_apart(calls):
             rows = tables.add_rows(2)
             found = tables.rows
-            found[rows], found[rows + 1] = found[self.base.blank_row], NONE
+            found[rows], found[rows + 1] = found[self.base.gap_row], NONE
             for first, start in calls:
                 value = tables.action(CALL, start, 0)
                 if len(first) == 1:
@@ -221,7 +221,7 @@ class ShapeTables:
         for byte, each in starts.items():
             groups.setdefault(tuple(each), []).append(byte)
         rows = tables.add_rows(2)
-        tables.rows[rows] = tables.rows[self.base.blank_row]
+        tables.rows[rows] = tables.rows[self.base.gap_row]
         tables.rows[rows + 1] = NONE
         values: dict[int, int] = {}
         for group, chars in groups.items():

@@ -25,7 +25,7 @@ from rtlang_grammars.machine.automaton.layout import (
     STATE_WORDS,
 )
 from rtlang_grammars.machine.automaton.tables import NO_BYTE, Tables
-from rtlang_grammars.spec.constraint import MAX_INDENT, JsonStyle, Numbers
+from rtlang_grammars.spec.constraint import MAX_INDENT, JsonStyle, Numbers, Whitespace
 from rtlang_grammars.spec.limits import Budget
 
 QUOTE, BACKSLASH = 0x22, 0x5C
@@ -121,7 +121,8 @@ class JsonBaseStates:
         tables: copied by others; do not modify them.
         end: the end of a frame.
         blanks: start of the frame that reads JSON blanks.
-        blank_row: a row with only calls of `blanks`, or an empty row in the compact style.
+        blank_row: a row with only calls of `blanks`; an empty row in styles without free blanks.
+        gap_row: the same for the place after a comma or a colon, where the style of one line allows a blank, too.
         string: any JSON string; string_inner: after its quote.
         number, integer: any JSON number, and any integer, in the spellings of the style.
         words: null, true, false.
@@ -133,6 +134,7 @@ class JsonBaseStates:
     end: int
     blanks: int
     blank_row: int
+    gap_row: int
     string: int
     string_inner: int
     number: int
@@ -171,20 +173,24 @@ def add_body(
 
 
 def json_base_states(style: JsonStyle | None = None) -> JsonBaseStates:
-    """The shared states of a style, with or without free blanks, with plain numbers or all; built once per process."""
+    """The shared states of a style, by its blanks and its numbers; built once per process."""
     style = style or JsonStyle()
-    return _json_base_states(style.free_blanks, style.numbers is Numbers.PLAIN)
+    return _json_base_states(style.blanks, style.numbers is Numbers.PLAIN)
 
 
 @functools.cache
-def _json_base_states(free_blanks: bool, is_plain: bool) -> JsonBaseStates:
+def _json_base_states(whitespace: Whitespace, is_plain: bool) -> JsonBaseStates:
     tables = Tables(Budget())
     end = tables.add_state(acc=ENDS)
     blanks = _add_blanks(tables, end)
-    blank_row = tables.add_row()
-    call_blanks = tables.action(CALL_NEXT, blanks, 0)
-    if free_blanks:
-        tables.rows[blank_row, list(BLANKS)] = call_blanks
+    blank_row, gap_row = tables.add_row(), tables.add_row()
+    call_blanks, call_blank = (
+        tables.action(CALL_NEXT, frame, 0) for frame in (blanks, tables.add_state(byte=ord(" "), target=end))
+    )
+    if whitespace is Whitespace.FREE:
+        tables.rows[[[blank_row], [gap_row]], list(BLANKS)] = call_blanks
+    elif whitespace is Whitespace.LINE:
+        tables.rows[gap_row, ord(" ")] = call_blank
 
     body = string_body()
 
@@ -198,7 +204,9 @@ def _json_base_states(free_blanks: bool, is_plain: bool) -> JsonBaseStates:
     words = {word: _add_word(tables, word.encode(), end) for word in ("null", "true", "false")}
 
     escape = _add_escape(tables)
-    return JsonBaseStates(tables, end, blanks, blank_row, string, string_inner, number, integer, words, escape, body)
+    return JsonBaseStates(
+        tables, end, blanks, blank_row, gap_row, string, string_inner, number, integer, words, escape, body
+    )
 
 
 def add_pair(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import json
 import random
+import re
 from typing import Any
 
 import pytest
 
 from rtlang_grammars.api.rtlang_backend import RtlangBackend, RtlangGrammar
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonLayout, JsonStyle, PropertyOrder
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonLayout, JsonStyle, PropertyOrder, Whitespace
 from rtlang_grammars.spec.errors import GrammarError
 from tests.support.grammars.vocabularies import small_vocabulary
 
@@ -110,6 +111,30 @@ def test_completions_are_in_the_layout(form: dict[str, Any]) -> None:
                     assert written.replace("-0", "0") == whole.replace("-0", "0") or "\\" in whole or "e" in whole
                 if not matcher.accept_token(byte):
                     break
+
+
+JOINT = re.compile(r'"(?:[^"\\]|\\.)*"|[^"\[\]{},:]+|[\[\]{},:]')
+
+
+def test_a_line_has_one_blank_at_most_and_only_after_commas_and_colons() -> None:
+    """Blanks are put between the lexemes of compact texts, which are told apart by an expression of their own."""
+    rng, num_accepted = random.Random(5), 0
+    for schema in SCHEMAS:
+        line, free = (compiled(schema, JsonStyle(each)) for each in (Whitespace.LINE, Whitespace.FREE))
+        for value in values():
+            compact = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+            is_valid = accepts(free, compact)
+            lexemes = JOINT.findall(compact)
+            for chance in (0.0, 1.0, 0.5, 0.5):
+                gaps = [" " if each in ",:" and rng.random() < chance else "" for each in lexemes]
+                written = "".join(map("".join, zip(lexemes, gaps, strict=True)))
+                assert accepts(line, written) == is_valid, (schema, written)
+                num_accepted += is_valid
+            at, blank = rng.randrange(len(lexemes)), rng.choice([" ", "\n", "  ", "\t"])
+            allowed = blank == " " and lexemes[at] in (",", ":")
+            written = "".join([*lexemes[: at + 1], blank, *lexemes[at + 1 :]])
+            assert accepts(line, written) == (is_valid and allowed), (schema, written)
+    assert num_accepted > 400
 
 
 def test_an_indent_is_forced_text() -> None:
