@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rtlang.contract.errors import ConnectionLostError as ConnectionLostError
     from rtlang.contract.errors import ConstraintError as ConstraintError
     from rtlang.contract.errors import ContextLengthError as ContextLengthError
+    from rtlang.contract.errors import DeadEndError as DeadEndError
     from rtlang.contract.errors import DeadlineError as DeadlineError
     from rtlang.contract.errors import DependencyError as DependencyError
     from rtlang.contract.errors import EngineDeadError as EngineDeadError
@@ -158,7 +159,7 @@ _MODULES = {
     "rtlang.runtime.runtime": "Runtime",
     "rtlang.contract.errors": (
         "AbortedError ApplyError BudgetError CallError CapacityError CassetteError CheckError ConfigError ConnectionLostError "
-        "ConstraintError ContextLengthError DeadlineError DependencyError EngineDeadError GoneError GraphError InternalError "
+        "ConstraintError ContextLengthError DeadEndError DeadlineError DependencyError EngineDeadError GoneError GraphError InternalError "
         "InvalidValueError JournalError McpError ModelLoadError NumericsError OverloadError ParameterError ProgramError ProtocolError "
         "QuestionError RequestError RtlangError ScriptError SlowConsumerError SpentError SwitchError ToolError TraceError UnansweredError "
         "UnknownOutcomeError ValueMemoryError ValueParseError"

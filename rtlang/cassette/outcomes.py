@@ -11,7 +11,9 @@ from rtlang.contract.params import FinishReason
 from rtlang.contract.runs.known import KnownOutcome
 from rtlang.protocol.event_codec import event_from_wire, event_to_wire
 
-REPEATED_ERRORS = frozenset(("constraint", "budget", "invalid_value", "context_length", "parameter", "apply", "switch"))
+REPEATED_ERRORS = frozenset(
+    ("constraint", "dead_end", "budget", "invalid_value", "context_length", "parameter", "apply", "switch")
+)
 """Codes of errors that follow from the node alone. Others, such as overloads and deadlines, are tried again."""
 
 

@@ -130,6 +130,24 @@ class ConstraintError(RequestError):
         self.location = location
 
 
+class DeadEndError(ConstraintError):
+    """No token may follow the text under its constraint, and the text is not complete. Only this generation fails.
+
+    Attributes:
+        text: the end of the text so far.
+    """
+
+    code = "dead_end"
+
+    def __init__(self, text: str) -> None:
+        place = f"after {text!r}" if text else "at the beginning of the text"
+        super().__init__(
+            f"the constraint is at a dead end: no token is allowed {place}, and the text is not complete there; "
+            "change the grammar, for example by a priority of its terminals or another lexer"
+        )
+        self.text = text
+
+
 class BudgetError(ConstraintError):
     """`max_tokens` is too small for the shortest output that the constraint allows."""
 

@@ -24,6 +24,7 @@ SAMPLES = [
     errors.RequestError("failed"),
     errors.ConstraintError("unknown type", "/properties/a"),
     errors.BudgetError(4, 9),
+    errors.DeadEndError("say "),
     errors.InvalidValueError("[1, 1]", "two elements are equal (at #)", 3),
     errors.ValueParseError("age", "x", "not a number"),
     errors.ToolError("search", "KeyError: 'x'", "agent.py:12"),

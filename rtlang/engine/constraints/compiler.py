@@ -12,6 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
+from copy import copy
 from pathlib import Path
 from time import perf_counter, thread_time
 from typing import Any, Protocol
@@ -29,7 +30,7 @@ from rtlang.engine.constraints.compile_quota import CompileQuota
 from rtlang.engine.constraints.compile_time import CompileTime
 from rtlang.engine.constraints.lanes import CompileLanes, cancelled
 from rtlang.engine.constraints.mask_threads import MaskThreads
-from rtlang.engine.constraints.session import ConstraintSession, as_constraint_error
+from rtlang.engine.constraints.session import ConstraintSession, as_constraint_error, dead_end_of
 from rtlang.engine.constraints.stop_compiler import StopCompiler
 from rtlang.engine.constraints.stop_search import StopPattern
 from rtlang.work.fair_executor import JobTimer, run_or_cancel, start_timer
@@ -364,6 +365,8 @@ class ConstraintCompiler:
             if is_over and not pending.is_unwanted.is_set():
                 return form, None, True
             return form, CacheEntry(_ERROR_BYTES + source_bytes, source_bytes, error=as_constraint_error(error)), True
+        if path is None and (dead_end := dead_end_of(grammar.matcher(), search.vocabulary)) is not None:
+            return form, CacheEntry(_ERROR_BYTES + source_bytes, source_bytes, error=dead_end), True
         other_bytes = source_bytes + (0 if path is None else len(path.data))
         return form, CacheEntry(grammar.size_bytes + other_bytes, other_bytes, grammar, path), True
 
@@ -407,7 +410,7 @@ class ConstraintCompiler:
 
     def _make_session(self, compiled: CacheEntry, max_tokens: int) -> ConstraintSession:
         if compiled.error is not None:
-            raise _copy_of(compiled.error)
+            raise copy(compiled.error)  # one for each request, since a raised exception accumulates tracebacks
         _, search = self._make_backend()
         grammar, path = compiled.grammar, compiled.path
         assert grammar is not None
@@ -496,10 +499,3 @@ def _folder(config: RuntimeConfig) -> Path | None:
         return None if folder is None else Path(folder).expanduser().absolute()
     except (RuntimeError, OSError) as error:
         raise ConfigError("grammar_cache_dir", folder, str(error)) from None
-
-
-def _copy_of(error: ConstraintError) -> ConstraintError:
-    """A copy of an error for one request, since a raised exception accumulates tracebacks."""
-    copy = ConstraintError(error.message)
-    copy.location = error.location
-    return copy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from time import thread_time
@@ -11,18 +12,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang.contract.errors import ConstraintError
+from rtlang.contract.errors import ConstraintError, DeadEndError
 from rtlang.engine.constraints.stop_places import StopPlaces
 from rtlang.engine.constraints.thought_limit import ThoughtLimit
-from rtlang_grammars import GrammarError, GrammarMatcher, Report, TextCheck, TokenBudget
+from rtlang_grammars import GrammarError, GrammarMatcher, Report, TextCheck, TokenBudget, Vocabulary
 from rtlang_grammars.machine.batch import find_mask
 from rtlang_grammars.machine.token_index.mask import Mask
+from rtlang_grammars.spec.errors import EmptyMaskError
 from rtlang_grammars.spec.work_limit import WorkLimit, WorkLimitError
 
 logger = logging.getLogger(__name__)
 
 SLOW_FILL_S = 0.05
 """CPU time in seconds above which a mask counts as slow; later masks are then computed outside the steps."""
+_NUM_RECENT = 24
+_MAX_FORCED = 64
+_MAX_CHOICES = 200
+"""Maximum number of forced tokens that `dead_end_of` follows, and of the tokens that it looks at in each place."""
 NUM_QUICK_AFTER_SLOW = 32
 """Number of consecutive fast masks after which masks are computed within the steps again."""
 
@@ -83,6 +89,7 @@ class ConstraintSession:
         "_matcher",
         "_on_failure",
         "_prepared",
+        "_recent",
         "end_token_ids",
         "report",
         "stops",
@@ -107,6 +114,7 @@ class ConstraintSession:
         self.value_check, self.report = value_check, report
         self._matcher, self._keeper, self.end_token_ids, self._on_failure = matcher, keeper, end_token_ids, on_failure
         self._error: ConstraintError | None = None
+        self._recent = deque[int](maxlen=_NUM_RECENT)  # accepted tokens, for the message of a dead end
         self.thought: ThoughtLimit | None = None
         self.stops: StopPlaces | None = None
 
@@ -165,6 +173,8 @@ class ConstraintSession:
     def _next_mask(self, row: NDArray[np.int32]) -> Mask | None:
         """The mask after what the matcher has accepted, stop tokens among them; None: it is in `row`."""
         mask, stops = find_mask(self._matcher, row), self.stops
+        if _is_empty(mask, row) and not self._matcher.is_accepting:
+            raise EmptyMaskError(b"".join(map(self._keeper.shown, self._recent)))
         if stops is None or not stops.allows_tokens or not self._matcher.is_accepting:
             return mask
         if mask is not None:
@@ -376,6 +386,7 @@ class ConstraintSession:
             if token_id not in self.end_token_ids or self.takes(token_id):
                 token = self._keeper.advance(self._matcher, token_id, remaining, work)
                 if token is not None:
+                    self._recent.append(token)
                     if thought is not None:
                         thought.note(self._keeper.shown(token))
                     if stops is not None:
@@ -410,6 +421,47 @@ def as_constraint_error(error: BaseException) -> ConstraintError:
     """Convert any exception to a ConstraintError."""
     if isinstance(error, ConstraintError):
         return error
+    if isinstance(error, EmptyMaskError):
+        return DeadEndError(error.text.decode(errors="replace"))
     if isinstance(error, GrammarError):
         return ConstraintError(error.reason, error.location)
     return ConstraintError(f"{type(error).__name__}: {error}")
+
+
+def _is_empty(mask: Mask | None, row: NDArray[np.int32]) -> bool:
+    """Whether no token is allowed; without a mask, in the row."""
+    if mask is None:
+        return not row.any()
+    return not len(mask.ids) and not mask.base.any()
+
+
+def dead_end_of(matcher: GrammarMatcher, vocabulary: Vocabulary) -> DeadEndError | None:
+    """The dead end to which a constraint forces every text; None if none is found. Call it where no completion was found.
+
+    Args:
+        matcher: at the beginning of the text; it is advanced.
+    """
+    row = np.zeros(vocabulary.num_mask_words, dtype=np.int32)
+    data = b""
+    try:
+        for _ in range(_MAX_FORCED):
+            matcher.fill_bitmask(row)
+            if not row.any():
+                return (
+                    None
+                    if matcher.is_accepting
+                    else DeadEndError(data[-EmptyMaskError.MAX_TEXT :].decode(errors="replace"))
+                )
+            forced: bytes = getattr(matcher, "forced_bytes", bytes)()
+            allowed = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little"))[:_MAX_CHOICES].tolist()
+            texts = {
+                text: token for token in allowed if forced.startswith(text := vocabulary.token_bytes[token]) and text
+            }
+            if not texts or not matcher.accept_token(texts[max(texts, key=len)]):
+                return None
+            data += max(texts, key=len)
+    except EmptyMaskError as error:
+        return DeadEndError(error.text.decode(errors="replace"))
+    except GrammarError:
+        return None
+    return None

@@ -17,13 +17,14 @@ import pytest
 
 from rtlang.contract.accounts.request_account import RequestAccount
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.errors import BudgetError, ConfigError, ConstraintError, OverloadError
+from rtlang.contract.errors import BudgetError, ConfigError, ConstraintError, DeadEndError, OverloadError
 from rtlang.contract.service.metrics import Metrics
 from rtlang.engine.constraints import compiler as compiler_module
 from rtlang.engine.constraints.compiler import MAX_LATE, ConstraintCompiler, ConstraintSession
 from rtlang.engine.constraints.lanes import NUM_THREADS
-from rtlang_grammars import Constraint, ConstraintKind, GrammarError, GrammarStore, Vocabulary
+from rtlang_grammars import CompletionSearch, Constraint, ConstraintKind, GrammarError, GrammarStore, Vocabulary
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
+from rtlang_grammars.machine.matcher import MachineMatcher
 from tests.support.grammars.vocabularies import allowed_ids, small_vocabulary
 from tests.support.waiting import wait_until
 
@@ -195,6 +196,21 @@ def test_a_constraint_that_no_text_meets_is_refused(source: str) -> None:
     compiler, _ = make(Inline())
     error = compiler.session(Constraint(ConstraintKind.LARK, source), 50).exception(0)
     assert isinstance(error, ConstraintError)
+
+
+def test_a_constraint_that_leads_to_a_dead_end_alone_is_not_refused_for_its_max_tokens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compiler, _ = make(Inline())
+    monkeypatch.setattr(
+        CompletionSearch, "find", lambda *args, **options: None
+    )  # as a grammar with such a fault has it
+    monkeypatch.setattr(MachineMatcher, "fill_bitmask", lambda self, row: row.fill(0))
+    for _ in range(2):  # compiled, and kept
+        error = compiler.session(WORD, 50).exception(0)
+        assert isinstance(error, DeadEndError)
+        assert error.text == ""
+        assert "at the beginning of the text" in str(error)
 
 
 def test_equal_constraints_in_flight_are_compiled_once() -> None:

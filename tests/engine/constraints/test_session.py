@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
-from rtlang.contract.errors import ConstraintError
-from rtlang.engine.constraints.session import ConstraintSession, MaskTimes, as_constraint_error
+from rtlang.contract.errors import ConstraintError, DeadEndError
+from rtlang.engine.constraints.session import ConstraintSession, MaskTimes, as_constraint_error, dead_end_of
 from rtlang_grammars import CompletionSearch, Constraint, ConstraintKind, GrammarError, RtlangBackend, TokenBudget
+from rtlang_grammars.spec.errors import EmptyMaskError
 from tests.support.grammars.vocabularies import allowed_ids, small_vocabulary, spell
 
 VOCABULARY = small_vocabulary()
@@ -98,6 +100,73 @@ def test_a_mask_that_fails_is_empty_and_told_later() -> None:
     assert not row[:-1].any()
     with pytest.raises(ConstraintError, match="int32"):
         session.raise_if_failed()
+
+
+class DeadEndMatcher:
+    """A matcher after `take` tokens of which nothing may follow; `raises`: it says so itself."""
+
+    is_terminated = is_accepting = False
+
+    def __init__(self, inner: Any, take: int, *, raises: bool) -> None:
+        self._inner, self._left, self._raises = inner, take, raises
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def fill_bitmask(self, row: Any) -> None:
+        if self._left > 0:
+            self._inner.fill_bitmask(row)
+            return
+        row.fill(0)
+        if self._raises:
+            raise EmptyMaskError(b"ab", "word")
+
+    def accept_token(self, token_id: int) -> bool:
+        self._left -= 1
+        return bool(self._inner.accept_token(token_id))
+
+    def rollback(self, num_tokens: int) -> None:
+        self._left += num_tokens
+        self._inner.rollback(num_tokens)
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_an_empty_mask_in_an_unfinished_text_is_an_error_of_its_own(raises: bool) -> None:
+    session = session_of(Constraint(ConstraintKind.REGEX, "[a-z]{4,8}"), 9)
+    session._matcher = DeadEndMatcher(session._matcher, 2, raises=raises)
+    rows = np.zeros((3, VOCABULARY.num_mask_words), dtype=np.int32)
+    session.masks_along([ord("a"), ord("b")], rows)  # the text may never come there
+    session.raise_if_failed()
+    assert [bool(row.any()) for row in rows] == [True, True, False]
+    assert not session.mask_after([ord("a"), ord("b")], rows[0])
+    for letter in b"ab":
+        session.fill(rows[0])
+        session.raise_if_failed()
+        assert session.accept(letter, 9) == letter
+    session.fill(rows[0])
+    assert not rows[0].any()
+    with pytest.raises(DeadEndError, match="after 'ab'") as caught:
+        session.raise_if_failed()
+    assert caught.value.text == "ab"
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_the_dead_end_of_forced_text_is_found(raises: bool) -> None:
+    matcher = RtlangBackend.create(VOCABULARY).compile(Constraint(ConstraintKind.REGEX, "qxqx[a-z]+")).matcher()
+    found = dead_end_of(DeadEndMatcher(matcher.fork(), 2, raises=raises), VOCABULARY)
+    assert found is not None
+    assert found.text == ("ab" if raises else "qx")
+    assert dead_end_of(DeadEndMatcher(matcher.fork(), 9, raises=raises), VOCABULARY) is None
+    assert dead_end_of(matcher, VOCABULARY) is None
+
+
+def test_an_empty_mask_after_a_whole_text_is_its_end() -> None:
+    session = session_of(Constraint(ConstraintKind.CHOICE, '["a"]'), 9, has_end=False)
+    row = np.zeros(VOCABULARY.num_mask_words, dtype=np.int32)
+    assert session.accept(ord("a"), 9) == ord("a")
+    session.fill(row)
+    session.raise_if_failed()
+    assert session.is_complete
 
 
 def test_a_grammar_is_slow_from_one_long_mask_to_many_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:

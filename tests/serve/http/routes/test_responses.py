@@ -10,7 +10,7 @@ import pytest
 from openai import OpenAI
 from openai.types.responses import Response
 
-from rtlang.contract.errors import BudgetError, ConstraintError, NumericsError
+from rtlang.contract.errors import BudgetError, ConstraintError, DeadEndError, NumericsError
 from tests.support.programs.fake_target import FakeTarget
 from tests.support.programs.fake_text_service import FakeTextService
 from tests.support.servers.http_client import HttpClient
@@ -83,7 +83,11 @@ def test_a_failed_request_is_an_error_response_before_its_first_event(client: Op
 def test_failures_of_a_constraint_name_the_fields_of_this_route(url: str, target: FakeTarget) -> None:
     form = {"type": "json_schema", "name": "p", "schema": {"type": "object"}}
     script = target.script
-    for error, param in ((ConstraintError("no"), "text.format"), (BudgetError(2, 5), "max_output_tokens")):
+    for error, param in (
+        (ConstraintError("no"), "text.format"),
+        (DeadEndError("say "), "text.format"),
+        (BudgetError(2, 5), "max_output_tokens"),
+    ):
         target.script = lambda call, error=error: error  # type: ignore[misc]
         for more in ({}, {"stream": True}):
             answer = HttpClient(url).post("/v1/responses", {"input": "a", "text": {"format": form}} | more)
