@@ -86,7 +86,6 @@ LEVELS: dict[str, dict[str, int]] = {
         "export": 8,
     },
     "lowering": {
-        "lexed_tables": 0,
         "languages": 0,
         "grammars": 1,
         "json_shapes": 1,
@@ -94,7 +93,9 @@ LEVELS: dict[str, dict[str, int]] = {
         "tool_schemas": 1,
         "grammar_arguments": 1,
         "structure_tables": 2,
-        "compilation": 3,
+        "schema_rules": 2,
+        "lexed_tables": 3,
+        "compilation": 4,
     },
 }
 """Of each folder with inner folders, the level of its parts. A part imports parts of lower levels only."""

@@ -7,9 +7,9 @@ alternatives gets helper rules for them, which lark inlines in parse trees.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from lark import Tree
 from lark.exceptions import LarkError
@@ -93,8 +93,18 @@ class LarkSource:
     skips_at_start: bool = True
 
 
-ReadSchema = Callable[[str, str, Budget], tuple[str, dict[str, BuiltTerminal]]]
-"""Makes rules of a JSON schema, given the name of the first rule and the JSON text: Lark text and the terminals declared there."""
+class SchemaReader(Protocol):
+    """Makes rules of the JSON schemas inside one grammar."""
+
+    def add(self, name: str, source: str) -> None:
+        """Read the JSON text of a schema, whose first rule has this name.
+
+        Raises:
+            GrammarError: the schema is malformed, or not supported; with its JSON pointer.
+        """
+
+    def written(self) -> tuple[str, dict[str, BuiltTerminal]]:
+        """Lark text, and the terminals that it uses but does not define."""
 
 
 def read_source(
@@ -105,12 +115,12 @@ def read_source(
     tokens: SpecialTokens | None = None,
     indentation: Indentation | None = None,
     splits: bool = False,
-    read_schema: ReadSchema | None = None,
+    schemas: SchemaReader | None = None,
 ) -> LarkSource:
     """Read a Lark grammar, also with the extensions of `notation`.
 
     Args:
-        read_schema: makes rules of schemas in rules (`%json`); None: these are refused.
+        schemas: makes rules of schemas in rules (`%json`); None: these are refused.
         splits: give optional parts rules of their own. lark refuses a rule like `r: a b* | a`, whose alternatives are equal without the
             optional part; other readers of such grammars do not.
         tokens: of the vocabulary; None: every token is taken for known.
@@ -122,7 +132,7 @@ def read_source(
     known, budget = tokens or AnyTokens(), budget or Budget()
     _check_text(text)
     plain = read_notation(text)
-    built = _embedded_schemas(plain, budget, read_schema)
+    built = _embedded_schemas(plain, budget, schemas)
     built |= build_terminals(plain, budget, _patterns)
     with plain.errors():
         source = take_out_tokens(plain.text, known)
@@ -132,22 +142,28 @@ def read_source(
     return replace(found, options=plain.options, skips_at_start=skips)
 
 
-def _embedded_schemas(plain: PlainLark, budget: Budget, read_schema: ReadSchema | None) -> dict[str, BuiltTerminal]:
+def _embedded_schemas(plain: PlainLark, budget: Budget, reader: SchemaReader | None) -> dict[str, BuiltTerminal]:
     """Append the rules of schemas to a grammar; returns their terminals."""
-    built: dict[str, BuiltTerminal] = {}
+    if not plain.schemas:
+        return {}
     for name, (schema, at) in plain.schemas.items():
         location = line_and_column(plain.source, at)
-        if read_schema is None:
-            raise GrammarError("Lark grammar: %json is not supported here", location)
+        if reader is None:
+            raise GrammarError("Lark grammar: %json needs a lexer: use another than lexer=anywhere", location)
         try:
-            rules, terminals = read_schema(name, schema, budget)
+            reader.add(name, schema)
         except GrammarError as error:
             budget.check()
             where = f" (schema {error.location})" if error.location else ""
             raise GrammarError(f"Lark grammar: %json: {error.reason}{where}", location) from None
-        plain.append("\n".join([rules, *(f"%declare {each}" for each in terminals)]))
-        built |= terminals
-    return built
+    assert reader is not None
+    try:
+        rules, terminals = reader.written()
+    except GrammarError as error:
+        budget.check()
+        raise GrammarError(f"Lark grammar: %json: {error.reason}", location) from None
+    plain.append("\n".join([rules, *(f"%declare {each}" for each in terminals)]))
+    return terminals
 
 
 def _patterns(text: str, names: Container[str], budget: Budget) -> dict[str, str]:

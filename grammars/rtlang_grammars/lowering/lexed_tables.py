@@ -18,6 +18,7 @@ from rtlang_grammars.context_free.lexer_build.lexer_automaton import LexerAutoma
 from rtlang_grammars.context_free.lexer_build.optional_terminals import with_optional_terminals
 from rtlang_grammars.context_free.lexer_build.parser_tables import ParserTables
 from rtlang_grammars.context_free.lexer_build.token_terminals import with_disjoint_tokens
+from rtlang_grammars.lowering.schema_rules import SchemaRules
 from rtlang_grammars.machine.lexer_run.lexer_layout import (
     HOME,
     IS_SURE,
@@ -80,7 +81,9 @@ class LexedTables:
         Raises:
             GrammarError: it cannot be read, held or made within the limits.
         """
-        read = read_source(source, start=start, budget=budget, tokens=tokens, indentation=indentation, read_schema=None)
+        read = read_source(
+            source, start=start, budget=budget, tokens=tokens, indentation=indentation, schemas=SchemaRules(budget)
+        )
         if not is_lark:
             read = with_optional_terminals(read, budget)
         found = with_disjoint_tokens(read)
@@ -111,7 +114,14 @@ class LexedTables:
         for terminal in self.ignored:
             self._ignorable |= self.automaton.firsts[terminal]
         everywhere = self.ignored | (frozenset() if self.columns is None else {self.columns.newline})
-        numbers = self._contexts([row - self._declared | everywhere for row in self.rules.rows])
+        inner = {each.name for each in found.terminals if each.built is not None and each.built.is_inner}
+        no_skip = frozenset(i for i, name in enumerate(self.names) if name in inner)
+        numbers = self._contexts(
+            [
+                row - self._declared | (everywhere if not row or row - no_skip else frozenset())
+                for row in self.rules.rows
+            ]
+        )
         contexts = np.array(numbers, dtype=np.int32)[self.rules.contexts]
         if not found.skips_at_start:  # the parser never comes back to its first state
             row = self.rules.rows[int(self.rules.contexts[0])] - self._declared

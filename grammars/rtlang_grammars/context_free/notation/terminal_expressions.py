@@ -33,6 +33,7 @@ class BuiltTerminal:
         language: its texts, the empty one among them if it may be left out.
         body: its texts without the marker that ends it; it may end without one at the end of a budget.
         marker: of the texts that end it; None without.
+        is_inner: it is a part of something in which the grammar's ignored terminals may not stand.
         is_lazy: it ends where it first can.
         max_tokens: see `RuleOptions.max_tokens`.
     """
@@ -42,6 +43,7 @@ class BuiltTerminal:
     is_lazy: bool = False
     max_tokens: int | None = None
     marker: Language | None = None
+    is_inner: bool = False
 
 
 def uses_extensions(body: Sequence[NotationToken], special: frozenset[str]) -> bool:
