@@ -101,7 +101,8 @@ def test_an_answer_comes_whole_if_its_tokens_cannot_be_kept(
     monkeypatch.setattr(TokenizerTextService, "remember", refuse)
     answer = clients["ann"].chat.completions.create(**options)
     assert answer.choices == kept.choices
-    assert answer.usage is not None and kept.usage is not None
+    assert answer.usage is not None
+    assert kept.usage is not None
     assert answer.usage.completion_tokens == kept.usage.completion_tokens > 0
 
 

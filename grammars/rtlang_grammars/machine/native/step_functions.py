@@ -357,7 +357,7 @@ def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
     return OK
 
 
-@njit(inline="always")
+@compiled(inner=True, inline=True)
 def add_bytes(S, T, D, d, s):  # pragma: no cover
     """Add the bytes on which a state goes on to the bits of D[d]."""
     byte = np.int64(S[s, BYTE])
