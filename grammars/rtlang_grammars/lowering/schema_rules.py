@@ -331,8 +331,8 @@ class SchemaRules:
             names = Language.any_text()
             if taken:
                 names = names.minus(taken[0].union(*taken[1:]))
-            key = ("others", tuple(one.names for one in shape.classes), tuple(one.name for one in shape.properties))
-            found.append((self._text("k", key, (), names), self._value(shape.additional)))
+            rest = ("others", tuple(one.names for one in shape.classes), tuple(one.name for one in shape.properties))
+            found.append((self._text("k", rest, (), names), self._value(shape.additional)))
         return found
 
     def _add_texts(self, pool: _Pool, terminals: dict[str, BuiltTerminal], *, splits: bool) -> None:
