@@ -6,6 +6,7 @@ accepted graph with exactly one `GraphFinished` or `GraphFailed`, which is its l
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,6 +53,8 @@ class Completion:
         stop_match: the stop string, pattern or token id that ended the generation, if any.
         distortion: for each sampled token, the end token included, -log of the probability of all tokens that the mask allowed (nats, under
             the model's own distribution), and the length of the text behind it in characters; if requested and known.
+        captures: the texts of the rules of its grammar that have the option `capture`, by name, in the order in which they ended; None if
+            there are none.
     """
 
     text: str
@@ -60,6 +63,7 @@ class Completion:
     stop_match: str | int | None = None
     logprobs: tuple[TokenLogprob, ...] | None = None
     distortion: tuple[tuple[float, int], ...] | None = None
+    captures: Mapping[str, tuple[str, ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

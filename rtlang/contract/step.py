@@ -80,6 +80,8 @@ class Row(NamedTuple):
         states: its slots, for a model with recurrent layers; None for others.
         num_replayed_tokens: leading tokens whose K and V are in the pages already. They are computed again for their states and outputs,
             and their K and V are not written.
+        temperatures: for each sampled token the temperature that its grammar sets in place of that of `params`; None where it sets none.
+            Empty if it sets none at all.
     """
 
     request_id: int
@@ -106,6 +108,13 @@ class Row(NamedTuple):
     max_surprise: float = 0.0
     states: RowStates | None = None
     num_replayed_tokens: int = 0
+    temperatures: tuple[float | None, ...] = ()
+
+    @property
+    def temperature(self) -> float:
+        """The temperature of the first sampled token."""
+        own = self.temperatures[0] if self.temperatures else None
+        return self.params.temperature if own is None else own
 
     @property
     def num_sampled(self) -> int:
@@ -118,7 +127,7 @@ class Row(NamedTuple):
         return self.token_ids[len(self.token_ids) - self.num_draft_tokens :]
 
     def sampled_after(self, num_drafts: int) -> Row:
-        """The row as it would be if its first `num_drafts` drafts were output tokens: with their noise key, mask, bans and history."""
+        """The row after its first `num_drafts` drafts, as if they were output tokens: with noise key, mask, bans, history, temperature."""
         if not num_drafts:
             return self
         has_history = bool(self.prompt_token_ids) or (self.filters is not None and bool(self.filters.rules))
@@ -129,6 +138,7 @@ class Row(NamedTuple):
             output_token_ids=(
                 [*self.output_token_ids, *self.draft_token_ids[:num_drafts]] if has_history else self.output_token_ids
             ),
+            temperatures=self.temperatures[num_drafts:],
         )
 
 

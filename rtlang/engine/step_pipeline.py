@@ -175,6 +175,9 @@ class StepPipeline:
             bitmask = launched.masks.wait()
         elif self._runner.is_pipelined:
             bitmask = self._fill_late_masks(launched, rows)
+        for index, request in enumerate(launched.requests):
+            if rows[index].mask_row is not None and request.session is not None and request.session.temperatures:
+                rows[index] = rows[index]._replace(temperatures=request.session.temperatures)
         self._runner.sample(launched.flight, rows, bitmask, launched.walks)
         launched.is_sampled = True
 

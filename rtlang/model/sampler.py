@@ -136,7 +136,7 @@ def changes_logits(row: Row) -> bool:
 
 def sampled_from(row: Row) -> Row:
     """The row with the parameters with which its modified logits are sampled."""
-    return row._replace(params=AS_IS) if row.filters is not None and row.filters.truncates else row
+    return row._replace(params=AS_IS, temperatures=()) if row.filters is not None and row.filters.truncates else row
 
 
 def rule_biases(row: Row, vocab_size: int) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
@@ -238,7 +238,7 @@ def _changed_logits(
 def _sample(logits: Tensor, rows: Sequence[Row], bitmask: NDArray[np.int32] | None) -> tuple[list[int], list[bool]]:
     settings = [
         (
-            row.params.temperature,
+            row.temperature,
             row.params.top_k,
             row.params.top_p,
             row.params.min_p,

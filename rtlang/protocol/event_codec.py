@@ -489,6 +489,8 @@ def _completion_to_wire(completion: Completion, logprobs: Callable[[Sequence[Tok
         wire["logprobs"] = logprobs(completion.logprobs)
     if completion.distortion is not None:
         wire["distortion"] = [[_float_to_wire(nats), end] for nats, end in completion.distortion]
+    if completion.captures is not None:
+        wire["captures"] = {name: list(texts) for name, texts in completion.captures.items()}
     return wire
 
 
@@ -506,7 +508,18 @@ def _completion_from_wire(item: object) -> Completion:
         ) from None
     logprobs = optional(logprobs_from_wire, item, "logprobs")
     distortion = optional(_distortion_from_wire, item, "distortion")
-    return Completion(check_str(item, "text"), check_ints(item, "ids"), reason, stop, logprobs, distortion)
+    captures = optional(_captures_from_wire, item, "captures")
+    return Completion(check_str(item, "text"), check_ints(item, "ids"), reason, stop, logprobs, distortion, captures)
+
+
+def _captures_from_wire(message: Mapping[str, Any], name: str) -> dict[str, tuple[str, ...]]:
+    given = message[name]
+    if not isinstance(given, dict):
+        raise ProtocolError(f"{name} = {given!r}: expected a map of lists of texts", param=name)
+    for key, texts in given.items():
+        if not isinstance(key, str) or not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
+            raise ProtocolError(f"{name} contains {key!r}: {texts!r}: expected lists of texts by name", param=name)
+    return {key: tuple(texts) for key, texts in given.items()}
 
 
 def _distortion_from_wire(message: Mapping[str, Any], name: str) -> tuple[tuple[float, int], ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,8 @@ from rtlang.contract.errors import ParameterError
 from rtlang.engine.constraints.compiler import ConstraintCompiler
 from rtlang.engine.requests.request import Request
 from rtlang.model.host_runner import HostRunner
-from tests.engine.drafts.test_drafter_exactness import PROMPTS, SCHEMA, World, assert_same, sources
+from rtlang_grammars import Constraint, ConstraintKind
+from tests.engine.drafts.test_drafter_exactness import PROMPTS, RULES, SCHEMA, World, assert_same, sources
 from tests.support.long_tests import is_long
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -35,6 +37,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "xtc_probability": 0.5,
         "dry_multiplier": 0.7,
     },
+    "rules": {"constraint": RULES, "temperature": 0.8, "max_tokens": 30},
     "steered": {"constraint": SCHEMA, "temperature": 1.3, "mirostat": 2, "mirostat_tau": 3.0, "max_tokens": 26},
 }
 
@@ -135,6 +138,35 @@ def test_a_text_goes_on_wherever_it_is_cut(
             assert outcome.token_ids == whole.token_ids[cut:]
             assert whole.text.endswith(outcome.text)
             assert request.output_text.text == whole.text
+
+
+def test_the_rules_of_a_grammar_set_temperatures_and_capture_texts(
+    model: tuple[HostRunner, ConstraintCompiler],
+) -> None:
+    """Each token is the one that a request with this temperature samples there, under the grammar without options."""
+    runner, compiler = model
+    prompt = runner.tokenizer.encode(PROMPTS[1], is_start=True)
+    plain = Constraint(ConstraintKind.LARK, re.sub(r"\[.*\]:", ":", RULES.source))
+    world = World(runner, compiler)
+    request = world.add(prompt, {"constraint": RULES, "temperature": 0.7, "max_tokens": 30}, seed=5)
+    world.run()
+    text, token_ids = world.outcomes[0].text, world.outcomes[0].token_ids
+    found = re.fullmatch(r"name: ([A-Za-z ]{4,12}); mood: ([a-z]{3,9})((?:; age: [0-9]{1,2})+)", text)
+    assert found is not None
+    ages = tuple(re.findall("[0-9]+", found[3]))
+    assert request.results.captures == {"name": (found[1],), "mood": (found[2],), "ages": ages}
+    matcher, temperatures = request.session.matcher.fork(), list[float]()
+    matcher.rollback(len(token_ids) + matcher.is_terminated)
+    for token_id in token_ids:
+        temperatures.append(0.7 if matcher.temperature is None else matcher.temperature)
+        assert matcher.accept_token(token_id)
+    assert {0.0, 0.7, 1.4} == set(temperatures)
+    again = World(runner, compiler)
+    for at, temperature in enumerate(temperatures):
+        options = {"constraint": plain, "temperature": temperature, "max_tokens": 30}
+        again.add(prompt, options, seed=5, given_ids=token_ids[:at])
+    again.run()
+    assert [outcome.token_ids[0] for outcome in again.outcomes] == token_ids
 
 
 def test_mirostat_learns_its_limit_from_the_surprise_of_each_token(

@@ -190,7 +190,17 @@ GOOD = event_to_wire(
         1,
         2,
         "x",
-        (Completion("a", (1,), FinishReason.STOP, None, (TokenLogprob(1, -1.0, ((2, -2.0),)),), ((0.5, 1), (0.0, 1))),),
+        (
+            Completion(
+                "a",
+                (1,),
+                FinishReason.STOP,
+                None,
+                (TokenLogprob(1, -1.0, ((2, -2.0),)),),
+                ((0.5, 1), (0.0, 1)),
+                {"name": ("a", "é"), "none": ()},
+            ),
+        ),
         Usage(),
         Timing(),
         (1.0,),
@@ -213,6 +223,9 @@ def changed(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
     ("path", "value"),
     [
         (("n",), -1),
+        (("completions", 0, "captures"), ["a"]),
+        (("completions", 0, "captures"), {"name": "a"}),
+        (("completions", 0, "captures", "name"), [1]),
         (("n",), "2"),
         (("completions",), None),
         (("completions", 0), "a"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -93,6 +94,34 @@ def test_texts_are_the_same_where_every_mask_is_made_out_of_the_steps(
     results = fill.run_batch(cases, runtime=runtime)
     assert [result.text("value") for result in results] == expected
     assert runtime.stats()["num_pages_in_use"] == 0
+
+
+PERSON = """start: "Name: " name "; ages: " age (", " age)*
+name[capture, temperature=1.5]: /[A-Z][a-z]{2,7}/
+age[capture="ages"]: /[0-9]{1,2}/
+"""
+
+
+def test_captures_of_a_grammar_are_variables_that_recordings_keep(runtime: rt.Runtime, tmp_path: Path) -> None:
+    @rt.program
+    def greet(s: Any) -> Any:
+        s += rt.text("Who? ") + rt.gen("who", grammar=PERSON, max_tokens=30, seed=4)
+        captures = s.meta("who").captures
+        s += rt.text("\nHello ", captures["name"][0], "! ") + rt.gen("said", max_tokens=3, seed=5)
+        return captures
+
+    with rt.record(tmp_path / "run.cassette", runtime=runtime):
+        result = greet.run()
+    found = re.fullmatch(r"Name: (.*); ages: (.*)", result.text("who"))
+    assert found is not None
+    assert result.meta("who").captures == {"name": (found[1],), "ages": tuple(found[2].split(", "))}
+    assert result.value == result.meta("who").captures
+    assert f"\nHello {found[1]}! " in result.text()
+    with rt.replay(tmp_path / "run.cassette"):
+        again = greet.run()
+    assert again.meta("who").is_replayed
+    assert again.meta("who").captures == result.meta("who").captures == pickle.loads(pickle.dumps(result)).value
+    assert again.text() == result.text()
 
 
 def test_what_masks_cannot_hold_is_checked_and_generated_again(runtime: rt.Runtime) -> None:

@@ -78,6 +78,8 @@ class ConstraintSession:
         report: how each keyword of a schema is handled; None for other constraints.
         thought: the limit of the thought with which the text may begin; None for none. Set before the first token.
         stops: where stops may end the text; None without stops. Set by `stop_at`.
+        temperatures: the temperatures that the grammar sets for the tokens of the last masks: of `find_mask` or `mask_after`, or of each
+            row of `masks_along`; None where it sets none. Empty if it sets none at all.
     """
 
     __slots__ = (
@@ -93,6 +95,7 @@ class ConstraintSession:
         "end_token_ids",
         "report",
         "stops",
+        "temperatures",
         "thought",
         "value_check",
     )
@@ -117,6 +120,7 @@ class ConstraintSession:
         self._recent = deque[int](maxlen=_NUM_RECENT)  # accepted tokens, for the message of a dead end
         self.thought: ThoughtLimit | None = None
         self.stops: StopPlaces | None = None
+        self.temperatures: tuple[float | None, ...] = ()
 
     def stop_at(self, stops: StopPlaces) -> None:
         """Note the places at which stops may end the text, and allow stop tokens there. Call before the first token."""
@@ -143,6 +147,20 @@ class ConstraintSession:
         """Whether the text so far is complete and nothing can follow."""
         return self._matcher.is_terminated
 
+    def captures(self) -> dict[str, tuple[str, ...]] | None:
+        """The texts that rules of the grammar have captured so far, by name; None if there are none.
+
+        Raises:
+            ConstraintError: the matcher failed.
+        """
+        read: Any = getattr(self._matcher, "captures", dict)
+        try:
+            found: dict[str, list[bytes]] = read()
+        except BaseException as error:
+            raise self.fail(error) from error
+        texts = {name: tuple(each.decode(errors="replace") for each in texts) for name, texts in found.items()}
+        return texts or None
+
     def fill(self, row: NDArray[np.int32]) -> None:
         """Write the allowed tokens into a row of the bitmask, [ceil(vocab_size / 32)] int32.
 
@@ -164,6 +182,8 @@ class ConstraintSession:
         started, mask = thread_time(), None
         try:
             mask = self._next_mask(row)
+            temperature = self.temperature
+            self.temperatures = () if temperature is None else (temperature,)
         except BaseException as error:  # third-party libraries may panic, which is not an Exception
             self.fail(error)
             row.fill(0)
@@ -181,6 +201,12 @@ class ConstraintSession:
             mask.write(row)
         stops.allow_tokens(row)
         return None
+
+    @property
+    def temperature(self) -> float | None:
+        """The temperature that the grammar sets for the next token; None if it sets none, as other libraries."""
+        found: float | None = getattr(self._matcher, "temperature", None)
+        return found
 
     @property
     def is_slow(self) -> bool:
@@ -234,6 +260,7 @@ class ConstraintSession:
         the text may never come to the others.
         """
         found = [self.find_mask(rows[0])]
+        temperatures = [*self.temperatures] or [None]
         num_taken = 0
         try:
             for index, token_id in enumerate(draft, 1):
@@ -244,16 +271,19 @@ class ConstraintSession:
                 mask = self._next_mask(rows[index])
                 self._mask_times.note(thread_time() - started)
                 found.append(mask)
+                temperatures.append(self.temperature)
         except Exception:
             logger.debug("a mask along a draft failed", exc_info=True)
         rows[len(found) :].fill(0)
         found += [None] * (len(draft) + 1 - len(found))
+        if any(each is not None for each in temperatures):
+            self.temperatures = (*temperatures, *[None] * (len(found) - len(temperatures)))
         if num_taken:
             self._matcher.rollback(num_taken)
         return found
 
     def mask_after(self, draft: Sequence[int], row: NDArray[np.int32]) -> bool:
-        """Write the tokens allowed after a draft into a row of a bitmask, [ceil(vocab_size / 32)] int32. Changes nothing.
+        """Write the tokens allowed after a draft into a row of a bitmask, [ceil(vocab_size / 32)] int32, and note `temperatures`.
 
         Returns:
             False if a draft token is refused or the matcher fails. The mask of the text itself then fails as well, and reports it.
@@ -264,9 +294,10 @@ class ConstraintSession:
                 if not self._matcher.accept_token(token_id):
                     return False
                 num_taken += 1
-            mask = self._next_mask(row)
+            mask, temperature = self._next_mask(row), self.temperature
             if mask is not None:
                 mask.write(row)
+            self.temperatures = () if temperature is None else (temperature,)
             return True
         except Exception:
             logger.debug("a mask after a draft failed", exc_info=True)

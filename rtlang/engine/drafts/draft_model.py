@@ -147,14 +147,16 @@ class DraftModel:
                         continue
                 else:
                     sequence, token_ids = sequences[request], draft[-1:]
-                mask_row = None
+                mask_row, temperatures = None, tuple[float | None, ...]()
                 if request.session is not None:
                     mask = np.zeros(-(-self._target_vocab_size // 32), dtype=np.int32)
                     if not request.session.mask_after(draft, mask):
                         continue
                     mask_row = len(masks)
                     masks.append(mask)
-                rows.append(self._row(request, sequence, token_ids, draft, mask_row=mask_row))
+                    temperatures = request.session.temperatures
+                row = self._row(request, sequence, token_ids, draft, mask_row=mask_row)
+                rows.append(row._replace(temperatures=temperatures))
                 drafted.append(request)
             bitmask = self._bitmask(masks)
             results = self._run(rows, bitmask, started) if rows else None

@@ -126,6 +126,7 @@ def replay(request: Request, num_tokens: int, work: WorkLimit) -> RequestOutput 
         output = _append(request, token_id, None)
         _check_given(request.token_ids[num_known:], token_id)
         request.num_given += 1
+        _note_captures(request, output)
         if output.is_last:
             return RequestOutput(request, finish_reason=output.finish_reason)
     return None
@@ -163,7 +164,14 @@ def _take(request: Request, sampled: SampledToken) -> RequestOutput:
         request.max_surprise -= params.mirostat_eta * (sampled.surprise - params.mirostat_tau)
     if sampled.distortion is not None:
         request.results.distortion.append((sampled.distortion, len(request.output_text.text)))
+    _note_captures(request, output)
     return output
+
+
+def _note_captures(request: Request, output: RequestOutput) -> None:
+    """Keep what the grammar of a text that has ended has captured."""
+    if output.is_last and request.session is not None:
+        request.results.captures = request.session.captures()
 
 
 def _append(request: Request, token_id: int, logprob: TokenLogprob | None) -> RequestOutput:

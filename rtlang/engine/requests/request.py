@@ -8,7 +8,7 @@ log-probabilities).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
@@ -169,12 +169,14 @@ class Results:
         logprobs: of the output tokens.
         distortion: what each masked sample lost in probability, with the length of the text after it.
         stop: the stop string, pattern or token that ended the text.
+        captures: the texts that rules of the grammar have captured, by name, once the text has ended; None if there are none.
     """
 
     scores: list[TokenLogprob] = field(default_factory=list)
     logprobs: list[TokenLogprob] = field(default_factory=list)
     distortion: list[tuple[float, int]] = field(default_factory=list)
     stop: str | int | None = None
+    captures: Mapping[str, tuple[str, ...]] | None = None
 
 
 @dataclass(slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rtlang.contract.events import DraftUse, NodeFinished, Timing, TokenLogprob
@@ -46,6 +47,7 @@ class Meta:
         probabilities: for a select, the softmax of the summed log-probabilities of the choices.
         choice_logprobs: for a select, the log-probability of each token of each choice.
         unconditional_logprobs: the same without the text before the select, if its method compares with it.
+        captures: the texts of the rules of its grammar that have the option `capture`, by name, in the order in which they ended.
         path: the path of the node, with the index of the completion for n > 1; None for a node without one.
         drafts: draft tokens of all completions of the node, by source; each accepted one saved a step.
         is_replayed: whether the outcome was read from a recording (`rt.record`), so that nothing was computed.
@@ -73,6 +75,7 @@ class Meta:
     drafts: tuple[DraftUse, ...] = ()
     attempts: tuple[AttemptMeta, ...] = ()
     path: str | None = None
+    captures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, node: Node, event: NodeFinished, choice: int, path: str | None = None) -> Meta:
@@ -104,6 +107,7 @@ class Meta:
             unconditional_logprobs=unconditional,
             drafts=event.drafts,
             path=path,
+            captures=completion.captures or {},
         )
 
 

@@ -47,7 +47,7 @@ def truncate(logits: Tensor, row: Row, mask: Tensor | None) -> Tensor:
     if mask is not None:
         left = _excluded(left, ~_unpacked(mask, len(logits)))
     is_finite = ~logits.isnan().any() & (left.max() < torch.inf)
-    left = left / _temperature(left, params)
+    left = left / _temperature(left, row)
     if params.top_n_sigma:
         left = _excluded(left, left < left.max() - params.top_n_sigma * _deviation(left))
     if 0 < params.top_k < len(left):
@@ -83,11 +83,12 @@ def _unpacked(mask: Tensor, vocab_size: int) -> Tensor:
     return (bits & 1).reshape(-1)[:vocab_size].bool()
 
 
-def _temperature(logits: Tensor, params: SamplingParams) -> Tensor | float:
+def _temperature(logits: Tensor, row: Row) -> Tensor | float:
+    params = row.params
     if not params.dynatemp_range:
-        return params.temperature
-    low = max(0.0, params.temperature - params.dynatemp_range)
-    high = params.temperature + params.dynatemp_range
+        return max(row.temperature, float(GREEDY_TEMPERATURE))
+    low = max(0.0, row.temperature - params.dynatemp_range)
+    high = row.temperature + params.dynatemp_range
     logprobs = torch.log_softmax(logits, 0)
     entropy = -(logprobs.exp() * logprobs).nan_to_num(0.0).sum()
     highest = (logits > -torch.inf).sum().clamp(min=2).double().log()

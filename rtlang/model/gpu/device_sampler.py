@@ -84,11 +84,12 @@ def launch_sampling(
     """
     from rtlang_kernels.triton.sampling import sampler
 
-    params = [sampled_from(row).params for row in rows]
+    plain = [sampled_from(row) for row in rows]
+    params = [row.params for row in plain]
     settings = checked_settings(
         len(rows),
         logits.shape[1],
-        temperature=np.array([item.temperature for item in params], dtype=np.float32),
+        temperature=np.array([row.temperature for row in plain], dtype=np.float32),
         top_k=np.array([item.top_k for item in params], dtype=np.int64),
         top_p=np.array([item.top_p for item in params], dtype=np.float32),
         min_p=np.array([item.min_p for item in params], dtype=np.float32),

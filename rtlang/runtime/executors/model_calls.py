@@ -348,6 +348,7 @@ class ModelCalls:
             stop_match=request.results.stop,
             logprobs=tuple(request.results.logprobs) if node.params.logprobs is not None else None,
             distortion=None if request.spec.given_ids else tuple(request.results.distortion) or None,
+            captures=request.results.captures,
         )
         self._close_choice(node, work)
         if work.num_open and work.pruning is None:

@@ -22,7 +22,7 @@ from rtlang.serve.json_parts import json_text
 from rtlang.serve.openai.chat import ChatRequest
 from rtlang.serve.openai.logprobs import TokenBytes
 from rtlang.serve.openai.sections import num_thought_tokens
-from rtlang.serve.openai.shapes import UsageCount
+from rtlang.serve.openai.shapes import UsageCount, captures_of
 from rtlang.serve.openai.tools import ReplyReader
 
 Chunk = dict[str, Any]
@@ -253,7 +253,7 @@ class MessageWriter:
             reason, sequence = "stop_sequence", completion.stop_match
         elif self._reader.calls:
             reason = "tool_use"
-        return {"stop_reason": reason, "stop_sequence": sequence}
+        return {"stop_reason": reason, "stop_sequence": sequence} | captures_of(completion)
 
     def _report(self) -> dict[str, Any]:
         if not self._asked.edits_context:

@@ -23,7 +23,7 @@ from rtlang.serve.openai.logprobs import TokenBytes, chat_logprobs
 from rtlang.serve.openai.messages import content_text, read_messages
 from rtlang.serve.openai.reasoning import ReasoningRequest, ThoughtPlace
 from rtlang.serve.openai.sections import SectionedTokens, num_thought_tokens
-from rtlang.serve.openai.shapes import Asked, Heading, PackedChunks, UsageCount, finish_reason
+from rtlang.serve.openai.shapes import Asked, Heading, PackedChunks, UsageCount, captures_of, finish_reason
 from rtlang.serve.openai.tools import ReplyPlan, ReplyReader
 from rtlang_grammars.formats.catalogue import format_named
 from rtlang_grammars.formats.description import triggers
@@ -255,7 +255,7 @@ class ChatWriter:
                 choices.append(
                     {
                         "index": index,
-                        "message": reader.message(),
+                        "message": reader.message() | captures_of(completion),
                         "logprobs": self._logprobs(index, completion.logprobs, is_last=True),
                         "finish_reason": finish_reason(completion.finish_reason, has_calls=bool(reader.calls)),
                     }
@@ -279,7 +279,7 @@ class ChatWriter:
                 tokens = (completion.logprobs or ())[self._num_logprobs[index] :]
                 yield from self._deltas(index, deltas, tokens, is_last=True)
                 reason = finish_reason(completion.finish_reason, has_calls=bool(reader.calls))
-                yield self._chunk(index, {}, None, reason)
+                yield self._chunk(index, captures_of(completion), None, reason)
 
     def text_event(self, event: TextDelta) -> str | None:
         """The server-sent events of `chunks` at a third of the cost; None, and nothing is noted, if only `chunks` can make them."""

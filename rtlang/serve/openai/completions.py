@@ -18,7 +18,7 @@ from rtlang.serve.json_parts import json_text
 from rtlang.serve.openai import sampling, structured
 from rtlang.serve.openai.fields import SALTS, FieldTable, check_inner, read_bool, read_cache_salt, read_ids, read_int
 from rtlang.serve.openai.logprobs import CompletionLogprobs, TokenBytes
-from rtlang.serve.openai.shapes import Asked, Heading, PackedChunks, UsageCount, finish_reason
+from rtlang.serve.openai.shapes import Asked, Heading, PackedChunks, UsageCount, captures_of, finish_reason
 
 MAX_PROMPTS = 2048
 DEFAULT_MAX_TOKENS = 16
@@ -243,7 +243,7 @@ class CompletionWriter:
                 parts.append(self._logprobs_of(index, self._echoed(prompt)).take(rest))
             ids = completion.token_ids[self._num_ids_shown[index] or 0 :]
             reason = finish_reason(completion.finish_reason)
-            yield _choice(index, text, _joined(parts), reason) | self._ids(index, ids)
+            yield _choice(index, text, _joined(parts), reason) | self._ids(index, ids) | captures_of(completion)
 
     def _ids(self, index: int, token_ids: Sequence[int]) -> dict[str, Any]:
         """The ids of the next tokens of a choice, with its first ones those of the prompt."""

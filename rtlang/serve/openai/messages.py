@@ -25,7 +25,7 @@ _TEXT_FIELDS = ("name", "reasoning_content", "reasoning", "thinking")
 """Fields of any message that templates may read."""
 _OF_LITELLM = ("provider_specific_fields", "thinking_blocks")
 """What litellm adds to a message, of the same content; clients send it back through its proxy."""
-_IGNORED = ("refusal", "annotations", "audio", "function_call", "reasoning_details", *_OF_LITELLM)
+_IGNORED = ("refusal", "annotations", "audio", "captures", "function_call", "reasoning_details", *_OF_LITELLM)
 """Ignored fields of messages: what assistants' messages of responses carry, mostly as null."""
 _TEXT_TYPES = ("text", "input_text", "output_text")
 _UNREAD_TYPES = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from rtlang.contract.events import Completion
 from rtlang.contract.params import FinishReason, Usage
 from rtlang.contract.request_graph import RequestGraph
 from rtlang.contract.runs.session_options import SessionOptions
@@ -102,6 +103,13 @@ class UsageCount:
             "prompt_tokens_details": {"cached_tokens": self._total.cached_tokens},
             "completion_tokens_details": {"reasoning_tokens": self.num_reasoning},
         }
+
+
+def captures_of(completion: Completion) -> dict[str, Any]:
+    """The field `captures` of a reply, an extension: the texts of the rules with the option `capture`; empty if there are none."""
+    if completion.captures is None:
+        return {}
+    return {"captures": {name: list(texts) for name, texts in completion.captures.items()}}
 
 
 def finish_reason(reason: FinishReason, *, has_calls: bool = False) -> str:

@@ -35,6 +35,7 @@ _HINTS = (
     "approval_request_id",
     "metadata",
     "internal_chat_message_metadata_passthrough",
+    "captures",
 )
 """Fields of items that do not change the prompt."""
 _PREFIXES = {

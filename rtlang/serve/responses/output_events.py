@@ -16,7 +16,7 @@ from rtlang.contract.params import FinishReason
 from rtlang.serve.openai.chat import ChatRequest
 from rtlang.serve.openai.logprobs import TokenBytes, chat_logprobs
 from rtlang.serve.openai.sections import SectionedTokens, num_thought_tokens
-from rtlang.serve.openai.shapes import UsageCount
+from rtlang.serve.openai.shapes import UsageCount, captures_of
 from rtlang.serve.openai.tools import ReplyReader
 from rtlang.serve.responses.client_tools import ClientTool, ClientTools, ToolKind, call_item
 from rtlang.serve.responses.custom_input import CustomInput
@@ -36,6 +36,7 @@ class _Item:
     """An item of the output that grows.
 
     Attributes:
+        captures: of the grammar, for the last message.
         call: id and name of the call, as the model wrote the name.
         tool: the tool that is called; None if the model called an unknown name.
         custom: reads the input of a custom tool from the arguments.
@@ -48,13 +49,14 @@ class _Item:
     tool: ClientTool | None = None
     custom: CustomInput | None = None
     logprobs: list[Any] = field(default_factory=list)
+    captures: Mapping[str, Any] = field(default_factory=dict)
 
     def map(self, status: str, seal: Seal | None = None) -> dict[str, Any]:
         """The item as a part of a response."""
         found: dict[str, Any] = {"id": self.item_id, "type": self.kind, "status": status}
         match self.kind:
             case "message":
-                found |= {"role": "assistant", "content": [_text_part(self.text, self.logprobs)]}
+                found |= {"role": "assistant", "content": [_text_part(self.text, self.logprobs)], **self.captures}
             case "reasoning":
                 found |= {"summary": [], "content": [{"type": "reasoning_text", "text": self.text}]}
                 if seal is not None:
@@ -182,6 +184,8 @@ class ResponsesWriter:
             completion.token_ids, num_tokens, self._reader.sections, self._token_bytes
         )
         yield from self._add(deltas, (completion.logprobs or ())[self._num_logprobs :], is_last=True)
+        if self._is_open:
+            self._items[-1].captures = captures_of(completion)
         status = yield from self._end_output(is_cut=completion.finish_reason is FinishReason.LENGTH)
         whole = self._object(status, self._output, completion)
         self._on_done(whole)

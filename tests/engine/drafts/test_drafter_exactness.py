@@ -47,6 +47,15 @@ SCHEMA = Constraint(
         }
     ),
 )
+RULES = Constraint(
+    ConstraintKind.LARK,
+    """start: "name: " name "; mood: " mood ("; age: " age)+
+name[capture, temperature=1.4]: /[A-Za-z ]{4,12}/
+mood[capture, temperature=0.0]: /[a-z]{3,9}/
+age[capture="ages"]: /[0-9]{1,2}/
+""",
+)
+"""A grammar whose rules set temperatures and capture texts."""
 CHOICE = Constraint(ConstraintKind.CHOICE, json.dumps(["yes, of course", "yes, perhaps", "no"]))
 PROMPTS = (
     "Repeat after me: the cat sat on the mat. The cat sat on the mat. The cat sat",
@@ -69,6 +78,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "sampled_schema": {"constraint": SCHEMA, "temperature": 0.9, "logprobs": 2, "distortion": True},
     "steered": {"constraint": SCHEMA, "max_tokens": 18, "temperature": 1.0},
     "choice": {"constraint": CHOICE, "temperature": 1.0},
+    "rules": {"constraint": RULES, "temperature": 0.7, "max_tokens": 30},
     "forbidden": {"bad_words": ("the", "a"), "no_repeat_ngram_size": 3, "logprobs": 1},
     "dry": {"dry_multiplier": 0.8, "dry_base": 1.5, "temperature": 0.6},
     "truncated": {

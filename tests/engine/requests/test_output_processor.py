@@ -32,6 +32,9 @@ class ScriptedSession:
         self.count += 1
         return B if self.steers and remaining == 1 else token_id
 
+    def captures(self) -> dict[str, tuple[str, ...]] | None:
+        return {"n": ("a",) * self.count}
+
     @property
     def is_complete(self) -> bool:
         return self.count >= self.complete_after
@@ -111,6 +114,14 @@ def test_a_steered_token_takes_the_place_of_the_drawn_one() -> None:
     assert target.results.logprobs[-1].logprob == -1.5
     assert outputs[-1] is not None
     assert outputs[-1].finish_reason is FinishReason.STOP
+
+
+def test_what_a_grammar_has_captured_is_kept_once_the_text_has_ended() -> None:
+    target = request(ScriptedSession(2))
+    draw(target, A)
+    assert target.results.captures is None
+    draw(target, A)
+    assert target.results.captures == {"n": ("a", "a")}
 
 
 def test_a_session_that_accepts_nothing_more_ends_the_text_before_the_token() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -145,6 +146,16 @@ def test_each_ending_has_its_reason() -> None:
     ):
         made = writer_of(body).response(events_of("Hello", 1000, reason, stop))
         assert (made["stop_reason"], made["stop_sequence"]) == expected
+
+
+def test_captures_of_a_grammar_are_in_the_message_and_in_its_last_delta() -> None:
+    (*deltas, event) = events_of("Hello", 2)
+    assert isinstance(event, NodeFinished)
+    made = replace(event, completions=(replace(event.completions[0], captures={"who": ("lo",)}),))
+    assert writer_of({}).response([*deltas, made])["captures"] == {"who": ["lo"]}
+    chunks = streamed({}, [*deltas, made], fast=False)
+    assert [chunk["delta"]["captures"] for chunk in chunks if chunk["type"] == "message_delta"] == [{"who": ["lo"]}]
+    assert "captures" not in writer_of({}).response(events_of("Hello", 2))
 
 
 def test_usage_divides_the_prompt_into_computed_and_cached_tokens() -> None:

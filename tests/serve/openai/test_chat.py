@@ -72,6 +72,18 @@ def test_a_response_has_content_reasoning_calls_and_usage() -> None:
     assert (found.usage.prompt_tokens, found.usage.completion_tokens) == (9, 5)
 
 
+def test_captures_of_a_grammar_are_in_the_message_and_in_the_last_chunk() -> None:
+    event = finished("Hello", captures={"who": ("lo", "é")})
+    whole = writer(read()).response([event])
+    assert whole["choices"][0]["message"]["captures"] == {"who": ["lo", "é"]}
+    *chunks, last = writer(read(stream=True)).chunks(event)
+    assert last["choices"][0]["delta"] == {"captures": {"who": ["lo", "é"]}}
+    assert not any("captures" in chunk["choices"][0]["delta"] for chunk in chunks)
+    assert "captures" not in writer(read()).response([finished("Hello")])["choices"][0]["message"]
+    again = read(messages=[*MESSAGES, whole["choices"][0]["message"], *MESSAGES])  # clients send it back
+    assert "captures" not in str(again.asked.graph)
+
+
 def test_a_text_that_was_cut_says_so() -> None:
     assert (
         parsed(writer(read()).response([finished("He", reason=FinishReason.LENGTH)])).choices[0].finish_reason

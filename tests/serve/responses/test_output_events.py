@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -105,6 +106,19 @@ def test_a_stream_adds_up_to_the_whole_response(
     added = [chunk["output_index"] for chunk in chunks if chunk["type"] == "response.output_item.added"]
     closed = [chunk["output_index"] for chunk in chunks if chunk["type"] == "response.output_item.done"]
     assert added == closed == list(range(len(last["output"])))
+
+
+def test_captures_of_a_grammar_are_in_the_last_message() -> None:
+    (*deltas, event) = events_of("Hello", 2)
+    assert isinstance(event, NodeFinished)
+    made = replace(event, completions=(replace(event.completions[0], captures={"who": ("lo",)}),))
+    whole = writer_of({}, []).response([*deltas, made])
+    assert [item["captures"] for item in whole["output"]] == [{"who": ["lo"]}]
+    chunks = streamed(writer_of({}, []), [*deltas, made])
+    assert [chunk["item"]["captures"] for chunk in chunks if chunk["type"] == "response.output_item.done"] == [
+        {"who": ["lo"]}
+    ]
+    read_items(whole["output"], str)  # clients send it back
 
 
 def test_calls_and_text_are_items_in_their_order() -> None:

@@ -22,6 +22,10 @@ class OpenSession:
     is_accepting = True
     is_complete = is_slow = is_preparing = False
     may_draft = True
+    temperatures: tuple[float | None, ...] = ()
+
+    def captures(self) -> None:
+        """Nothing is captured."""
 
     def accept(self, token_id: int, remaining: int) -> int:
         return token_id
