@@ -32,7 +32,7 @@ _PATTERNS = (
     r"/(?<!a)b|a.?(?<!b)/",
 )
 _IGNORED = ('" "', r"/ +/", r"/#[^\n]*/", "/[ \\n]+/")
-_LETTERS = "aabbif1.=()-#e'\" xé\n"
+LETTERS = "aabbif1.=()-#e'\" xé\n"
 
 
 def random_grammar(rng: random.Random, *, with_flags: bool = True) -> str:
@@ -74,7 +74,7 @@ def random_texts(rng: random.Random, grammar: str, count: int) -> list[str]:
     for _ in range(count):
         text = ""
         for _ in range(rng.randint(1, 5)):
-            text += rng.choice(pieces) if rng.random() < 0.75 else rng.choice(_LETTERS)
+            text += rng.choice(pieces) if rng.random() < 0.75 else rng.choice(LETTERS)
             text += rng.choice(["", "", " "])
         texts.append(text[:10])
     return texts

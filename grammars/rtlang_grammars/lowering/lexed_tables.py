@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.context_free.lark_source import LarkSource, read_source
+from rtlang_grammars.context_free.lexer_build.free_sequences import FreeSequences
 from rtlang_grammars.context_free.lexer_build.indentation import NUM_COLUMNS, numbered
 from rtlang_grammars.context_free.lexer_build.inherited_temperatures import with_temperatures
 from rtlang_grammars.context_free.lexer_build.lexer_automaton import LexerAutomaton, in_order
@@ -104,15 +105,13 @@ class LexedTables:
         self._members: list[frozenset[int]] = []
         self._joins = np.full((8, 8), -1, dtype=np.int32)
         self._starts: list[int] = []
-        self._wins: dict[frozenset[tuple[int, int]], int] = {}
+        self._wins: dict[tuple[frozenset[int], int], int] = {}
+        self._doubtful: set[int] = set()
         self._pairs: dict[tuple[int, int, bool], int] = {}
         self._enders: dict[int, int] = {}
         self._win_of: list[int] = []
         self._win_pairs: list[int] = []
         self._win_sizes: list[int] = []
-        self._ignorable = 0  # the classes with which ignored terminals begin, as bits
-        for terminal in self.ignored:
-            self._ignorable |= self.automaton.firsts[terminal]
         everywhere = self.ignored | (frozenset() if self.columns is None else {self.columns.newline})
         inner = {each.name for each in found.terminals if each.built is not None and each.built.is_inner}
         no_skip = frozenset(i for i, name in enumerate(self.names) if name in inner)
@@ -122,6 +121,8 @@ class LexedTables:
                 for row in self.rules.rows
             ]
         )
+        self._everything = -1
+        self._free = self._free_sequences([self._starts[number] for number in numbers], is_lark=is_lark)
         contexts = np.array(numbers, dtype=np.int32)[self.rules.contexts]
         if not found.skips_at_start:  # the parser never comes back to its first state
             row = self.rules.rows[int(self.rules.contexts[0])] - self._declared
@@ -204,9 +205,32 @@ class LexedTables:
             contexts,
             self._joins,
             np.array(self._starts, dtype=np.int32),
-            np.array([tables.start, tables.final], dtype=np.int32),
+            np.array([tables.start, tables.final, self._everything], dtype=np.int32),
             self._line_columns(),
         )
+
+    def _pair(self, terminal: int, classes: int, sure: int) -> int:
+        """The number of a terminal that ends before classes, and surely before some of them."""
+        is_free = self._free is not None and self._free.is_free(terminal, sure)
+        key = terminal, self._enders.setdefault(classes, len(self._enders)), is_free
+        found = self._pairs.setdefault(key, len(self._pairs))
+        if not is_free:
+            self._doubtful.add(found)
+        return found
+
+    def _free_sequences(self, starts: list[int], *, is_lark: bool) -> FreeSequences | None:
+        """The proof that the lexer leaves the parser a way on; None where there is none."""
+        if self.rules.num_conflicts:
+            if is_lark and self.automaton.renames:  # by an expression that a smaller context has not
+                return None
+            self.automaton.budget = self._budget.renewed()
+            try:
+                (number,) = self._contexts([self.ignored.union(*self._members)])
+            except GrammarError:  # it is needed for the proof only
+                self._budget.check()
+                return None
+            self._everything = self._starts[number]
+        return FreeSequences(self.automaton, self.rules, starts, self.ignored, self.columns, self._everything)
 
     def _line_columns(self) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
         """See `machine.lexer_run.lexer_layout.ParserArrays`."""
@@ -220,18 +244,14 @@ class LexedTables:
     def _lexer(self) -> LexerArrays:
         """Arrays of the automaton as it is now; numbers given before stay."""
         automaton, num_classes = self.automaton, self.automaton.num_classes
-        for win in automaton.wins[len(self._win_of) :]:
-            if win not in self._wins:
-                found = []
-                for terminal, classes in sorted(win):
-                    enders = self._enders.setdefault(classes, len(self._enders))
-                    is_easy = bool(classes & self._ignorable) or classes == (1 << num_classes) - 1
-                    self._pairs.setdefault((terminal, enders, is_easy), len(self._pairs))
-                    found.append(self._pairs[terminal, enders, is_easy])
-                self._win_pairs += found
+        for state in range(len(self._win_of), len(automaton.wins)):
+            found = frozenset(self._pair(*each) for each in automaton.wins[state])
+            key = found, -1 if self._doubtful.isdisjoint(found) else state
+            if key not in self._wins:
+                self._wins[key] = len(self._wins)
+                self._win_pairs += sorted(found)
                 self._win_sizes.append(len(found))
-                self._wins[win] = len(self._wins)
-            self._win_of.append(self._wins[win])
+            self._win_of.append(self._wins[key])
         sizes = np.array(self._win_sizes, dtype=np.int32)
         states = np.zeros((len(automaton.wins), 4), dtype=np.int32)
         states[:, WIN], states[:, IS_SURE] = self._win_of, automaton.is_sure
@@ -245,7 +265,9 @@ class LexedTables:
             steps | automaton.following + 1,
             states,
             exits,
-            np.stack([np.cumsum(sizes, dtype=np.int32) - sizes, sizes], axis=1),
+            np.stack(
+                [np.cumsum(sizes, dtype=np.int32) - sizes, sizes, [state for _, state in self._wins]], axis=1
+            ).astype(np.int32),
             np.array(self._win_pairs or [0], dtype=np.int32),
             np.array(list(self._pairs) or [(0, 0, False)], dtype=np.int32),
             _rows(self._enders, num_classes),

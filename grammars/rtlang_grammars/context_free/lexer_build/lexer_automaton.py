@@ -36,6 +36,9 @@ _FEW_THREADS = 6
 
 _Sides = tuple[tuple[int, int, tuple[int, ...]], ...]
 
+Win = tuple[int, int, int]
+"""A terminal, the classes before which it can end, as bits, and those of them before which it surely does: no terminal goes on."""
+
 _State = tuple[tuple[int, ...], _Sides, int, int]
 """Threads; literals that may rename an expression (literal, expression, the literal's own threads); the last byte, -2 at the start; the
 column of the newline terminal, NUM_COLUMNS where it does not matter."""
@@ -75,7 +78,7 @@ class LexerAutomaton:
         following: int32 [num_states, num_classes], -1 where no terminal goes on.
         winners: int32 as `following`, the terminal that ends before a symbol, -1.
         num_behind: int32 as `following`, how many bytes ago it ended.
-        wins: for each state, pairs (terminal, classes before which it can still end, as bits).
+        wins: for each state, triples (terminal, classes before which it can still end, those of them before which no terminal goes on).
         is_start: for each state, whether no byte of a lexeme has been read.
         is_sure: for each state, whether a match ends there whatever follows.
         pending: for each state inside look-ahead, pairs (terminal, how many bytes ago it ended if the look-ahead holds).
@@ -114,7 +117,7 @@ class LexerAutomaton:
         self._states: list[_State] = []
         self.following: NDArray[np.int32] = np.zeros((0, self.num_classes), dtype=np.int32)
         self.winners = self.num_behind = self.following
-        self.wins: list[frozenset[tuple[int, int]]] = []
+        self.wins: list[frozenset[Win]] = []
         self.column_sets: list[int] = [(1 << NUM_COLUMNS) - 1]
         self._known_parts: dict[tuple[tuple[int, ...], int], list[tuple[int, tuple[int, ...], int, int]]] = {}
         self._counts = self._counting() if columns is not None else set()
@@ -124,6 +127,11 @@ class LexerAutomaton:
         self.expiries: list[tuple[int, int]] = []
         firsts = [self._first_classes(entry) for entry in self._program.entries]
         self.firsts = [firsts[each] if each >= 0 else 0 for each in map(self._place, range(self.num_numbers))]
+
+    @property
+    def renames(self) -> bool:
+        """Whether an expression may find the text of a literal, which then is that literal."""
+        return bool(self._homes)
 
     def start(self, terminals: Iterable[int]) -> int:
         """The state before the first byte of a lexeme, for the terminals that may come; makes all states after it."""
@@ -367,14 +375,18 @@ class LexerAutomaton:
         return budget, self._number((tuple(reached), sides, last, column))
 
     def _add_wins(self, first: int, parts: list[list[_Part]]) -> None:
-        """What can still win from each new state: a fixed point over the states after it."""
+        """What can still win from each new state: a fixed point over the states after it.
+
+        Classes are bits twice: those before which a terminal can end, then those before which it surely ends.
+        """
         enders: list[dict[int, int]] = []
         before: list[list[int]] = [[] for _ in parts]
+        width = self.num_classes
         for index, row in enumerate(parts):
             own: dict[int, int] = {}
             for classes, target, winner, behind in row:
                 if winner >= 0 and not behind and not self._goes_on(classes, target, first, parts):
-                    own[winner] = own.get(winner, 0) | classes
+                    own[winner] = own.get(winner, 0) | classes | (classes << width if target < 0 else 0)
                 for terminal, num_bytes in self.pending[target] if target >= 0 else ():
                     if num_bytes == 1:
                         own[terminal] = own.get(terminal, 0) | classes
@@ -391,7 +403,8 @@ class LexerAutomaton:
                 if target >= first:
                     before[target - first].append(index)
                 else:
-                    for terminal, ends in self.wins[target]:
+                    for terminal, ends, sure in self.wins[target]:
+                        ends |= sure << width
                         if terminal > self.num_numbers:
                             terminal, ends = -1 - ends, self.column_sets[terminal - self.num_numbers - 1]
                         own[terminal] = own.get(terminal, 0) | ends
@@ -434,12 +447,12 @@ class LexerAutomaton:
             states, low, high, bytes_left = reached, 0x80, 0xBF, bytes_left - 1
         return all(self.is_sure[state] for state in states)
 
-    def _win(self, terminal: int, classes: int) -> tuple[int, int]:
-        if terminal >= 0:
-            return terminal, classes
-        if classes not in self.column_sets:
-            self.column_sets.append(classes)
-        return self.num_numbers + 1 + self.column_sets.index(classes), -1 - terminal
+    def _win(self, terminal: int, classes: int) -> Win:
+        if terminal < 0:
+            if classes not in self.column_sets:
+                self.column_sets.append(classes)
+            terminal, classes = self.num_numbers + 1 + self.column_sets.index(classes), -1 - terminal
+        return terminal, classes & self._all_classes, classes >> self.num_classes
 
     def _add_pending(self, first: int, parts: list[list[_Part]]) -> None:
         """Which terminals may have ended before each new state: a fixed point, as far back as the longest look-ahead."""

@@ -7,6 +7,7 @@ goes back where a longer lexeme fails. Masks are cached by place; a miss visits 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -15,23 +16,30 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.machine.lexer_run import lexeme_rules, tree_visit, viability
 from rtlang_grammars.machine.lexer_run.lexer_layout import (
+    END_WIN,
     IS_SURE,
     KEEP,
     NEED_JOIN,
     NEED_STACKS,
     NEED_TREE,
+    NUM_RANGES,
     OK,
+    RANGE_AT,
+    ROW,
     TAIL_BYTE_AT,
     TAIL_LAST,
     TAIL_NUM_BYTES,
+    TAIL_STATE,
     TAIL_TOKEN,
     WIN,
+    WIN_STATE,
     Begin,
     TokenArrays,
 )
 from rtlang_grammars.machine.lexer_run.lexer_tables import BoundTables
 from rtlang_grammars.machine.lexer_run.rule_reports import Lexeme, contained_in, find_captures
 from rtlang_grammars.machine.lexer_run.stack_sets import StackSets
+from rtlang_grammars.machine.lexer_run.ways_on import Kind, Lead, TooLargeError, Watch, Watches, WaysOn
 from rtlang_grammars.machine.lexer_run.workspace import (
     larger_tree,
     larger_visit,
@@ -49,10 +57,14 @@ from rtlang_grammars.spec.tokens import segments_of
 
 _MAX_FORCED_BYTES = 256
 _MAX_STACKS = 1 << 17
+_MAX_LIVING = 1 << 16
+_MAX_FOLLOWED = 2000
 _END = 256
 _MAX_TREE_BYTES = 96 << 20
 _MAX_MASK_BYTES = 32 << 20
 
+
+_TAIL_COLUMNS = [TAIL_LAST, TAIL_BYTE_AT, TAIL_NUM_BYTES, TAIL_TOKEN, TAIL_STATE]
 
 _read_symbol = lexeme_rules.read_symbol
 
@@ -112,7 +124,10 @@ class LexedGrammar:
         self.lock = lock or threading.RLock()
         self.stack_sets = StackSets(int(tables.parser.final[0]))
         self._contexts: dict[int, int] = {}
-        self._viable: dict[tuple[int, int], bool] = {}
+        self._viable: dict[tuple[int, int], int] = {}
+        self._living: dict[tuple[Configuration, Watches], bool] = {}
+        self._reaching: dict[tuple[WaysOn, int, int, Watches], bool] = {}
+        self._ways_on = WaysOn(tables, Kind.FEW), WaysOn(tables, Kind.EXACT), WaysOn(tables, Kind.MANY)
         self._places: dict[Configuration, bool] = {}
         self._masks: dict[Configuration, Mask] = {}
         num_terminals = tables.num_terminals
@@ -264,18 +279,114 @@ class LexedGrammar:
         return found
 
     def is_alive(self, configuration: Configuration) -> bool:
+        """Whether the text so far can be completed."""
+        return self._can_win(configuration.stacks, configuration.state) == 1 or (
+            self._may_live(configuration) and self._is_living(configuration)
+        )
+
+    def _may_live(self, configuration: Configuration) -> bool:
         """Whether the lexeme in progress can still become a terminal that the parser takes."""
         if self._can_win(configuration.stacks, configuration.state):
             return True
-        tail = configuration.tail
-        for terminal, num_bytes in self.tables.automaton.pending[configuration.state]:
-            if num_bytes <= len(tail) and self._lives_back(
-                configuration.stacks, terminal, tail[len(tail) - num_bytes :]
-            ):
+        return any(True for _ in self._ways_back(configuration))
+
+    def _ways_back(self, configuration: Configuration) -> Iterator[tuple[Configuration, Watch]]:
+        """The places after the last bytes if a lexeme ended before them, and what the lexer must then not find."""
+        state, last, tail = configuration.state, configuration.last, configuration.tail
+        ended = [(terminal, num_bytes, False) for terminal, num_bytes in self.tables.automaton.pending[state]]
+        if last >= 0:
+            ended.append((last, len(tail) - configuration.last_at, True))
+        for terminal, num_bytes, is_found in ended:
+            stacks = self.shift(configuration.stacks, terminal) if num_bytes <= len(tail) else -1
+            if stacks < 0:
+                continue
+            reached = self._run(self.fresh(stacks), tail[len(tail) - num_bytes :], is_final=False)
+            if reached is not None and self._may_live(reached):
+                yield reached, Watch(state, terminal, is_found, num_bytes)
+
+    def _is_living(self, configuration: Configuration, watches: Watches = frozenset()) -> bool:
+        """Whether the text can be completed while all of some watches hold."""
+        key = configuration, watches
+        found = self._living.get(key)
+        if found is None:
+            found = self._has_way_on(configuration, watches) or any(
+                self._is_living(reached, watches | {watch}) for reached, watch in self._ways_back(configuration)
+            )
+            if len(self._living) + len(self._reaching) > _MAX_LIVING:
+                self._living.clear()
+                self._reaching.clear()
+            self._living[key] = found
+        return found
+
+    def _has_way_on(self, configuration: Configuration, watches: Watches) -> bool:
+        """`_is_living` if the lexeme in progress goes on."""
+        few, exact, many = self._ways_on
+        can_win = bool(self._can_win(configuration.stacks, configuration.state))
+        if not exact.is_exact:
+            return can_win
+        everything = (1 << self.tables.automaton.num_classes) - 1
+        stacks, state = configuration.stacks, configuration.state
+        lead = state, self._lexer_state(stacks), everything, watches
+        if self._reaches_end(few, stacks, lead):
+            return True
+        if self._reaches_end(many, stacks, (*lead[:3], frozenset())) is False:
+            return False
+        found = self._reaches_end(exact, stacks, lead)
+        if found is None or (not found and exact.has_conflicts):
+            found = self._follows_to_end(exact, stacks, lead)
+        return can_win if found is None else found
+
+    def _follows_to_end(self, ways_on: WaysOn, stacks: int, lead: Lead) -> bool | None:
+        """`_reaches_end` by following sets of stacks; None where that takes too long."""
+        ways_on.restart()
+        seen, todo = {(stacks, lead)}, deque([(stacks, lead)])
+        while todo:
+            stacks, lead = todo.popleft()
+            try:
+                terminals, may_end = ways_on.lexed(lead)
+            except TooLargeError:
+                return None
+            if may_end and self.can_end(stacks):
                 return True
-        return configuration.last >= 0 and self._lives_back(
-            configuration.stacks, configuration.last, configuration.tail[configuration.last_at :]
-        )
+            for terminal, leads in terminals.items():
+                after = self.shift(stacks, terminal)
+                if after < 0:
+                    continue
+                start = self._lexer_state(after)
+                for _, _, classes, watches in leads:
+                    reached = after, (start, start, classes, watches)
+                    if reached not in seen:
+                        seen.add(reached)
+                        todo.append(reached)
+            if len(seen) > _MAX_FOLLOWED:
+                return None
+        return False
+
+    def _reaches_end(self, ways_on: WaysOn, stacks: int, lead: Lead) -> bool | None:
+        """Whether the text can be completed from a set of stacks; None where the answer takes too long."""
+        ways_on.restart()
+        try:
+            terminals, may_end = ways_on.lexed(lead)
+            if may_end and self.can_end(stacks):
+                return True
+            for terminal, leads in terminals.items():
+                after = self.shift(stacks, terminal)
+                if after < 0:
+                    continue
+                start = self._lexer_state(after)
+                for _, _, classes, watches in leads:
+                    key = ways_on, after, classes, watches
+                    if key not in self._reaching:
+                        begun = start, start, classes, watches
+                        self._reaching[key] = any(
+                            ways_on.can_end(*self.stack_sets.node(node), begun, self.stack_sets.node)
+                            for node in self.stack_sets.tops(after)
+                        )
+                    if self._reaching[key]:
+                        return True
+        except TooLargeError:
+            return None
+        return False
 
     def _lexer_state(self, stacks: int) -> int:
         """The lexer's state before the lexeme that follows a set of stacks."""
@@ -422,9 +533,10 @@ class LexedGrammar:
         if stacks < 0:
             return False
         reached = self._run(self.fresh(stacks), tail, is_final=False)
-        return reached is not None and self.is_alive(reached)
+        return reached is not None and self._may_live(reached)
 
-    def _can_win(self, stacks: int, state: int) -> bool:
+    def _can_win(self, stacks: int, state: int) -> int:
+        """See `viability.can_win`."""
         self._fit_verdicts()
         win = int(self.tables.lexer.states[state, WIN])
         found = self._viable.get((stacks, win))
@@ -436,7 +548,7 @@ class LexedGrammar:
                 != OK
             ):
                 self.stack_sets.make_room()
-            found = self._viable[stacks, win] = bool(self._visit.out[0])
+            found = self._viable[stacks, win] = int(self._visit.out[0])
         return found
 
     def _only_step(self, configuration: Configuration) -> tuple[bytes, Configuration] | None:
@@ -507,7 +619,7 @@ class LexedGrammar:
                 self._make_room(code)
         num_asks, self._roots[key] = self._visit.out[:2].tolist()
         if num_asks:
-            self._ask_back(configuration, mask, num_asks)
+            self._ask(configuration, mask, num_asks)
         if self.is_complete(configuration):
             for token in self.index.end_ids.tolist():
                 mask[token >> 5] |= np.uint32(1 << (token & 31))
@@ -516,24 +628,33 @@ class LexedGrammar:
         made = self._masks[configuration] = Mask(mask, self.index.no_ids, owns_base=True)
         return made
 
-    def _ask_back(self, configuration: Configuration, mask: NDArray[np.uint32], num_asks: int) -> None:
-        """Allow the tokens that only the way back to an earlier match can save, and those that end inside look-ahead."""
+    def _ask(self, configuration: Configuration, mask: NDArray[np.uint32], num_asks: int) -> None:
+        """Allow the tokens that only the way back can save, those that end inside look-ahead, and those whose way on is not proven."""
+        tree, wins = self._tree, self.tables.lexer.wins
         asks = self._visit.asks[:num_asks].tolist()
         graphs = {(first, size): self.stack_sets.read(first, size) for _, first, size in asks}
         numbers = {place: self.stack_sets.intern(graph) for place, graph in graphs.items()}
-        known: dict[tuple[int, int, bytes], bool] = {}
         for tail, first, size in asks:
-            last, at, count, token = (
-                int(self._tree.tails[tail, column]) for column in (TAIL_LAST, TAIL_BYTE_AT, TAIL_NUM_BYTES, TAIL_TOKEN)
-            )
-            if last < 0:
-                text = self.index.vocabulary.spelled(token)
-                if self._advanced(configuration, text) is not None:
-                    mask[token >> 5] |= np.uint32(1 << (token & 31))
+            stacks = numbers[first, size]
+            if tail < 0:
+                end = -1 - tail
+                if self.is_alive(Configuration(stacks, int(wins[tree.ends[end, END_WIN], WIN_STATE]), -1, 0, b"")):
+                    self._allow(mask, end)
                 continue
-            data = self._tree.data[at : at + count].tobytes()
-            key = (numbers[first, size], last, data)
-            if key not in known:
-                known[key] = self._lives_back(*key)
-            if known[key]:
+            last, at, count, token, state = tree.tails[tail, _TAIL_COLUMNS].tolist()
+            if last < 0:
+                is_allowed = self._advanced(configuration, self.index.vocabulary.spelled(token)) is not None
+            else:
+                is_allowed = self.is_alive(Configuration(stacks, state, last, 0, tree.data[at : at + count].tobytes()))
+            if is_allowed:
+                mask[token >> 5] |= np.uint32(1 << (token & 31))
+
+    def _allow(self, mask: NDArray[np.uint32], end: int) -> None:
+        """Allow all tokens of an end."""
+        tree, (row, at, count) = self._tree, self._tree.ends[end, [ROW, RANGE_AT, NUM_RANGES]].tolist()
+        if row >= 0:
+            mask |= tree.rows[row]
+            return
+        for begin, stop in tree.ranges[at : at + count].tolist():
+            for token in self._tokens.order[begin:stop].tolist():
                 mask[token >> 5] |= np.uint32(1 << (token & 31))

@@ -33,8 +33,11 @@ MAX_BACK = 16
 
 # Columns of Lexer.states, .wins, .pairs.
 WIN, IS_SURE, KEEP, HOME = range(4)
-PAIR_AT, NUM_PAIRS = range(2)
-PAIR_TERMINAL, PAIR_ENDERS, IS_EASY = range(3)
+PAIR_AT, NUM_PAIRS, WIN_STATE = range(3)
+PAIR_TERMINAL, PAIR_ENDERS, IS_FREE = range(3)
+
+MAYBE = 2
+"""An answer besides 0 and 1: the parser takes the terminal, but it is not proven that the text can go on; `ways_on` finds out."""
 
 # Fields of LexerArrays.steps: the next state + 1, the terminal that ends + 1, how many bytes ago.
 STEP_BITS, WINNER_BITS = 24, 16
@@ -57,7 +60,7 @@ STACK_NODES, MEMBERS, STACK_LINKS = range(3)
 # Columns of Tree.nodes, .ends, .tails, .crossings, .items, .kids, .same_keys; places in .counts.
 END_AT, NUM_ENDS, TAIL_AT, NUM_TAILS, CROSSING_AT, NUM_CROSSINGS = range(6)
 END_WIN, RANGE_AT, NUM_RANGES, NUM_TOKENS, ROW = range(5)
-TAIL_WIN, TAIL_LAST, TAIL_TOKEN, TAIL_BYTE_AT, TAIL_NUM_BYTES = range(5)
+TAIL_WIN, TAIL_LAST, TAIL_TOKEN, TAIL_BYTE_AT, TAIL_NUM_BYTES, TAIL_STATE = range(6)
 TERMINAL, ITEM_AT, NUM_ITEMS, FIRST_KID = range(4)
 BEGIN, STOP, BYTE_AT, NUM_BYTES = range(4)
 KID_STATE, KID_NODE, NEXT_KID = range(3)
@@ -83,9 +86,11 @@ class LexerArrays(NamedTuple):
         states: [num_states, 4], what can win, whether a match is sure, how many of the last bytes may be look-ahead after a match, and its
             home: the state itself, or within a character the state after every rest of it, -1.
         exits: int64 [num_states], the kinds of bytes (`byte_kinds`) that may lead away from the home of a state, all without a home.
-        wins: [num_wins, 2], where the pairs begin in `win_pairs`, and how many.
+        wins: [num_wins, 3], where the pairs begin in `win_pairs`, and how many; -1, or the one state with this win, where some pair is not
+            free.
         win_pairs: numbers of pairs.
-        pairs: [num_pairs, 3], a terminal, the set of classes before which it ends, and whether an ignored terminal can follow.
+        pairs: [num_pairs, 3], a terminal, the set of classes before which it ends, and whether it ends freely (`free_sequences`): whatever
+            the parser takes after it has a text.
         enders: uint8 [num_sets, num_classes].
         firsts: uint8 [num_terminals, num_classes], the classes with which a terminal can begin.
         order: [1], 1: the match that is found last counts, else the longest.
@@ -136,7 +141,8 @@ class ParserArrays(NamedTuple):
         contexts: [num_states], the context of each state.
         joins: [num_contexts, num_contexts], the context of two together, -1 where it is not made.
         starts: [num_contexts], the lexer's state.
-        final: [2], the first state and the one after the start rule.
+        final: [3], the first state, the one after the start rule, and in grammars with conflicts the lexer's state before a lexeme where
+            all terminals compete, -1 where there is none.
         columns: [4 + num_terminals + 1], the newline terminal at column 0, the number of columns, the terminals of indents and dedents, and
             for each terminal what it adds to the depth of brackets; [1], -1 where indentation has no meaning.
     """
@@ -182,7 +188,7 @@ class Tree(NamedTuple):
     Attributes:
         nodes: [capacity, 6], ranges of ends, tails and crossings.
         ends: [capacity, 5], tokens that end inside a lexeme, by what can win there, as ranges; many of them as a row.
-        tails: [capacity, 5], tokens that may need an earlier match, and the bytes after that match.
+        tails: [capacity, 6], tokens that may need an earlier match, the bytes after that match, and the lexer's state after them.
         crossings: [capacity, 4], a terminal that ends inside tokens, the items to go on with, and the first kid.
         items: [capacity, 4], records [BEGIN, STOP) of the token trie, read after some bytes.
         kids: [capacity, 3], the node for a lexer state.
@@ -255,7 +261,7 @@ class VisitScratch(NamedTuple):
         frames: [capacity, 6], node of the tree, first member and number of members of a set of stacks, and the node, member and link
             that are free after it.
         verdicts, taken: [num_pairs], [num_terminals + 1], 2 * frame + whether the parser takes the pair, the terminal.
-        asks: [capacity, 3], tail, first member and number of members.
+        asks: [capacity, 3], a tail or -1 - an end, first member and number of members.
         out: int64, numbers returned.
     """
 

@@ -24,7 +24,7 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
     ENDS,
     FIRST_KID,
     FIRST_RANK,
-    IS_EASY,
+    IS_FREE,
     ITEM_AT,
     ITEMS,
     KEEP,
@@ -62,6 +62,7 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
     TAIL_BYTE_AT,
     TAIL_LAST,
     TAIL_NUM_BYTES,
+    TAIL_STATE,
     TAIL_TOKEN,
     TAIL_WIN,
     TAILS,
@@ -102,7 +103,7 @@ def _store(tree, data, begin, count):  # type: ignore[no-untyped-def] # pragma: 
 
 @compiled(inner=True, inline=True)
 def _needs_way_back(state, match, lexer):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Whether an earlier match may save a token that ends in a state: not where the same terminal can still win before anything."""
+    """Whether an earlier match may save a token that ends in a state: not where the same terminal can still win and end freely."""
     win = lexer.states[state, WIN]
     for index in range(lexer.wins[win, PAIR_AT], lexer.wins[win, PAIR_AT] + lexer.wins[win, NUM_PAIRS]):
         pair = lexer.win_pairs[index]
@@ -111,7 +112,7 @@ def _needs_way_back(state, match, lexer):  # type: ignore[no-untyped-def] # prag
             columns = lexer.column_sets[terminal - lexer.firsts.shape[0]]
             if 0 <= match - lexer.newline[0] < columns.size and columns[match - lexer.newline[0]]:
                 terminal = match
-        if terminal == match and lexer.pairs[pair, IS_EASY] > 0:
+        if terminal == match and lexer.pairs[pair, IS_FREE] > 0:
             return False
     return True
 
@@ -150,6 +151,7 @@ def _add_tail(tree, scratch, index, win, token, is_ahead):  # type: ignore[no-un
     if not is_ahead:
         ends = scratch.ends
         num_bytes = ends[index, SEEN_NUM_BYTES]
+        tree.tails[tail, TAIL_STATE] = ends[index, SEEN_STATE]
         tree.tails[tail, TAIL_LAST], tree.tails[tail, TAIL_NUM_BYTES] = ends[index, SEEN_MATCH], num_bytes
         tree.tails[tail, TAIL_BYTE_AT] = _store(tree, scratch.data, ends[index, SEEN_BYTE_AT], num_bytes)
 

@@ -24,6 +24,7 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
     LEX_MATCH,
     LEX_MATCH_AT,
     LEX_STATE,
+    MAYBE,
     MEMBERS,
     NEED_JOIN,
     NEED_SCRATCH,
@@ -116,7 +117,7 @@ def _push_frame(frames, num_frames, tree_node, first, size, node, member, link):
     nogil=True,
 )
 def visit_tree(tree, root, begin, parser, lexer, stack, first, size, tokens, scratch, visit, mask):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Write the tokens that may follow from a root node for a set of stacks, except those whose way back is to be asked about.
+    """Write the tokens that may follow from a root node for a set of stacks, except those that are to be asked about.
 
     root: a node, or -1: the node is made for all tokens, after the lexer's state, its last match and where that ended in `begin.data`.
     visit.out: for OK, the number of asks and the root; for NEED_JOIN, two contexts.
@@ -174,7 +175,12 @@ def visit_tree(tree, root, begin, parser, lexer, stack, first, size, tokens, scr
                 is_won = can_win(parser, lexer, stack, first, size, win, visit, stamp, member, node, link)
             if is_won < 0:
                 return NEED_STACKS
-            if is_won:
+            if is_won == MAYBE:
+                if num_asks >= asks.shape[0]:
+                    return NEED_SCRATCH
+                asks[num_asks, ASK_TAIL], asks[num_asks, ASK_FIRST], asks[num_asks, ASK_SIZE] = -1 - end, first, size
+                num_asks += 1
+            elif is_won:
                 _allow_end(tree, end, tokens.order, mask)
         for tail in range(tree.nodes[at, TAIL_AT], tree.nodes[at, TAIL_AT] + tree.nodes[at, NUM_TAILS]):
             win = tree.tails[tail, TAIL_WIN]
@@ -183,7 +189,7 @@ def visit_tree(tree, root, begin, parser, lexer, stack, first, size, tokens, scr
                 return NEED_STACKS
             if num_asks >= asks.shape[0]:
                 return NEED_SCRATCH
-            if is_won:
+            if is_won == 1:
                 token = tree.tails[tail, TAIL_TOKEN]
                 mask[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
             else:

@@ -1,13 +1,15 @@
 """Compiled test whether what the lexer has begun can still become a terminal that the parser takes.
 
 A lexer state has a *win*: pairs of a terminal that may still match, and the symbols before which it ends there. A pair is viable if the
-parser takes its terminal, after real reductions, and something that may follow then begins with one of these symbols.
+parser takes its terminal, after real reductions, and it ends freely (`context_free.lexer_build.free_sequences`). Where the latter is not
+proven, it may be viable if something that may follow begins with one of these symbols; `ways_on` answers then.
 """
 
 from __future__ import annotations
 
 from rtlang_grammars.machine.lexer_run.lexer_layout import (
-    IS_EASY,
+    IS_FREE,
+    MAYBE,
     MEMBERS,
     NEED_STACKS,
     NEWLINE,
@@ -45,6 +47,9 @@ def _can_begin(lexer, terminal, enders):  # type: ignore[no-untyped-def] # pragm
 def _can_follow(parser, lexer, stack, first, size, enders, member, node, link):  # type: ignore[no-untyped-def] # pragma: no cover
     """Whether after a terminal that ends before some symbols, something begins with one of these: 1, 0, -1 for want of room."""
     newline = parser.columns[NEWLINE]
+    for terminal in range(parser.is_ignored.size - 1):
+        if parser.is_ignored[terminal] and _can_begin(lexer, terminal, enders):
+            return 1
     if lexer.enders[enders, lexer.classes[_END]]:
         found, _, _, _ = feed(parser, stack, first, size, parser.actions.shape[1] - 1, member, node, link)
         if found:
@@ -72,7 +77,7 @@ def _newline_can_win(parser, lexer, stack, first, size, pair, member, node, link
         found, at, next_node, next_link, from_column = feed_newline(
             parser, stack, first, size, column_set, from_column, member, node, link
         )
-        if found > 0 and lexer.pairs[pair, IS_EASY] == 0:
+        if found > 0 and lexer.pairs[pair, IS_FREE] == 0:
             found = _can_follow(
                 parser, lexer, stack, at, found, lexer.pairs[pair, PAIR_ENDERS], at + found + 1, next_node, next_link
             )
@@ -86,13 +91,13 @@ def _newline_can_win(parser, lexer, stack, first, size, pair, member, node, link
 def _pair_can_win(parser, lexer, stack, first, size, pair, taken, stamp, member, node, link):  # type: ignore[no-untyped-def] # pragma: no cover
     """Whether the parser takes the terminal of a pair, and something can follow: 1, 0, -1 for want of room."""
     terminal, enders = lexer.pairs[pair, PAIR_TERMINAL], lexer.pairs[pair, PAIR_ENDERS]
-    is_easy = lexer.pairs[pair, IS_EASY] > 0
+    is_free = lexer.pairs[pair, IS_FREE] > 0
     if terminal >= parser.actions.shape[1]:
         found = _newline_can_win(parser, lexer, stack, first, size, pair, member, node, link)
         return 1 if found > 0 else found
     if taken[terminal] == 2 * stamp:
         return 0
-    if is_easy and taken[terminal] == 2 * stamp + 1:
+    if is_free and taken[terminal] == 2 * stamp + 1:
         return 1
     at, found = first, size
     if not parser.is_ignored[terminal]:
@@ -100,46 +105,50 @@ def _pair_can_win(parser, lexer, stack, first, size, pair, taken, stamp, member,
         if found >= 0:
             taken[terminal] = 2 * stamp + (found > 0)
         member = at + found + 1
-    if found > 0 and not is_easy:
+    if found > 0 and not is_free:
         found = _can_follow(parser, lexer, stack, at, found, enders, member, node, link)
     return 1 if found > 0 else found
 
 
 @compiled(inner=True)
 def can_win(parser, lexer, stack, first, size, win, visit, stamp, member, node, link):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Whether a terminal that can still win is taken by the parser, and something can follow: 1, 0, -1 for want of room.
+    """Whether a terminal that can still win is taken by the parser, and something can follow: 1, 0, MAYBE, -1 for want of room.
 
     visit.verdicts, .taken: what is known about each pair and about each terminal, 2 * stamp + 1 (yes) or 2 * stamp (no); older stamps are
     unknown.
     """
-    verdicts = visit.verdicts
+    verdicts, answer = visit.verdicts, 0
     for index in range(lexer.wins[win, PAIR_AT], lexer.wins[win, PAIR_AT] + lexer.wins[win, NUM_PAIRS]):
         pair = lexer.win_pairs[index]
-        if verdicts[pair] == 2 * stamp:
-            continue
-        found = _pair_can_win(parser, lexer, stack, first, size, pair, visit.taken, stamp, member, node, link)
-        if found < 0:
-            return -1
-        verdicts[pair] = 2 * stamp + found
-        if found:
-            return 1
-    return 0
+        if verdicts[pair] < 2 * stamp:
+            found = _pair_can_win(parser, lexer, stack, first, size, pair, visit.taken, stamp, member, node, link)
+            if found < 0:
+                return -1
+            verdicts[pair] = 2 * stamp + found
+        if verdicts[pair] == 2 * stamp + 1:
+            if lexer.pairs[pair, IS_FREE] > 0:
+                return 1
+            answer = MAYBE
+    return answer
 
 
 @compiled(inner=True, inline=True)
 def known_win(lexer, win, visit, stamp):  # type: ignore[no-untyped-def] # pragma: no cover
-    """`can_win` as far as it is known: 1, 0, -1 where it is not."""
+    """`can_win` as far as it is known: 1, 0, MAYBE, -1 where it is not."""
     found = 0
     for index in range(lexer.wins[win, PAIR_AT], lexer.wins[win, PAIR_AT] + lexer.wins[win, NUM_PAIRS]):
         pair = lexer.win_pairs[index]
         verdict, terminal = visit.verdicts[pair], lexer.pairs[pair, PAIR_TERMINAL]
-        if verdict < 2 * stamp and lexer.pairs[pair, IS_EASY] > 0 and terminal < visit.taken.size:
+        is_free = lexer.pairs[pair, IS_FREE] > 0
+        if verdict < 2 * stamp and is_free and terminal < visit.taken.size:
             verdict = visit.taken[terminal]
-        if verdict == 2 * stamp + 1:
+        if verdict == 2 * stamp + 1 and is_free:
             found = 1
             break
         if verdict < 2 * stamp:
             found = -1
+        elif verdict > 2 * stamp and found == 0:
+            found = MAYBE
     return found
 
 

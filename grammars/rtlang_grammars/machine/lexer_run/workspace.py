@@ -86,7 +86,7 @@ def new_tree(num_words: int) -> Tree:
     return Tree(
         _ints(1 << 13, 6),
         _ints(1 << 17, 5),
-        _ints(1 << 18, 5),
+        _ints(1 << 18, 6),
         _ints(1 << 16, 4),
         _ints(1 << 20, 4),
         _ints(1 << 16, 3),

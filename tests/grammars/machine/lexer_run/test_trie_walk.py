@@ -23,9 +23,6 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
     NUM_TOKENS,
     RANGES,
     ROW,
-    TAIL_LAST,
-    TAIL_TOKEN,
-    TAIL_WIN,
     TAILS,
     TERMINAL,
 )
@@ -59,10 +56,10 @@ def test_the_walk_of_the_design_note() -> None:
         return found
 
     assert tree.counts[NODES] == 3
-    assert used(tree.ends, ENDS, END_WIN, NUM_RANGES, NUM_TOKENS, ROW) == [[0, 2, 3, -1], [1, 1, 1, -1], [0, 1, 1, -1]]
-    assert used(tree.ranges, RANGES, 0, 1) == [[4, 5], [5, 7], [2, 3], [3, 4]]
-    assert used(tree.tails, TAILS, TAIL_WIN, TAIL_LAST, TAIL_TOKEN) == [[0, 1, TOKENS.index(b".")]]
+    assert used(tree.ends, ENDS, END_WIN, NUM_RANGES, NUM_TOKENS, ROW) == [[0, 3, 4, -1], [1, 1, 1, -1], [0, 1, 1, -1]]
+    assert used(tree.ranges, RANGES, 0, 1) == [[1, 2], [4, 5], [5, 7], [2, 3], [3, 4]]
+    assert tree.counts[TAILS] == 0
     assert used(tree.crossings, CROSSINGS, TERMINAL, ITEM_AT, NUM_ITEMS, FIRST_KID) == [[1, 0, 4, 0], [0, 4, 1, 1]]
     assert used(tree.items, ITEMS, 0, 1, 3) == [[0, 1, 0], [2, 4, 1], [7, 8, 0], [8, 13, 0], [3, 4, 0]]
     assert used(tree.kids, KIDS, KID_STATE) == [[1], [0]]
-    assert tree.data[: tree.counts[BYTES]].tobytes() == b".."
+    assert tree.data[: tree.counts[BYTES]].tobytes() == b"."
