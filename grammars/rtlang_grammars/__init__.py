@@ -13,6 +13,7 @@ _MODULES = {
     "CompletionSearch": f"{_COMPLETION}.search",
     "Constraint": f"{_SPEC}.constraint",
     "ConstraintKind": f"{_SPEC}.constraint",
+    "EmptyMaskError": f"{_SPEC}.errors",
     "GrammarError": f"{_SPEC}.errors",
     "GrammarMatcher": f"{_SPEC}.protocols",
     "GrammarStore": "rtlang_grammars.storage.grammar_store",

@@ -41,6 +41,7 @@ from rtlang_grammars.spec.constraint import (
 from rtlang_grammars.spec.constraint import (
     Whitespace as Whitespace,
 )
+from rtlang_grammars.spec.errors import EmptyMaskError as EmptyMaskError
 from rtlang_grammars.spec.errors import GrammarError as GrammarError
 from rtlang_grammars.spec.limits import Limits as Limits
 from rtlang_grammars.spec.protocols import (

@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from threading import Event
 
+import numpy as np
+
 from rtlang_grammars.completion.completion_path import TokenTable
 from rtlang_grammars.completion.forced_text import ForcedText
 from rtlang_grammars.lowering.compilation import Compilation, build
@@ -24,7 +26,7 @@ from rtlang_grammars.machine.token_readings import ReadingsCompletion, TokenRead
 from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.reading.report import Report
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
-from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.errors import EmptyMaskError, GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
 from rtlang_grammars.spec.protocols import TextCheck
 from rtlang_grammars.spec.vocabulary import Vocabulary
@@ -63,6 +65,7 @@ class RtlangBackend:
         self._schema_options, self._allow_checked, self.store = schema_options, allow_checked, store
         self._table = table or TokenTable(index.vocabulary)
         self._forcing = ForcedText(index.vocabulary, index.trie.order[: index.trie.num_texts], self._table)
+        self._spells_all = _has_all_bytes(index)
 
     @classmethod
     def create(
@@ -110,7 +113,9 @@ class RtlangBackend:
         if store is not None and is_new and time.thread_time() - started >= store.min_seconds:
             store.put(compilation, built)  # from here on other threads may use the tables
         machine = MachineGrammar(self._index, built.tables, built.start)
-        return RtlangGrammar(machine, TableCompletion(machine), self._forcing, self._table, built.report, built.check)
+        found = RtlangGrammar(machine, TableCompletion(machine), self._forcing, self._table, built.report, built.check)
+        self._check_start(found)
+        return found
 
     def _compile_lexed(self, compilation: Compilation, budget: Budget) -> RtlangGrammar:
         """A Lark grammar with a lexer."""
@@ -134,12 +139,33 @@ class RtlangBackend:
         grammar = LexedGrammar(self._index, tables)
         budget.check()
         budget.detach()
-        return RtlangGrammar(grammar, LexedCompletion(grammar), self._forcing, self._table)
+        found = RtlangGrammar(grammar, LexedCompletion(grammar), self._forcing, self._table)
+        self._check_start(found)
+        return found
+
+    def _check_start(self, grammar: RtlangGrammar) -> None:
+        """Refuse a constraint if no token begins any of its texts."""
+        if self._spells_all:
+            return
+        try:
+            grammar.matcher().fill_bitmask(np.empty(self._index.num_words, dtype=np.int32))
+        except EmptyMaskError as error:
+            raise GrammarError(f"no token of the vocabulary begins a text of the constraint: {error.cause}") from None
 
 
 def has_lexer(constraint: Constraint) -> bool:
     """Whether a constraint is a grammar with a lexer."""
     return constraint.kind is ConstraintKind.LARK and constraint.lexer is not Lexer.ANYWHERE
+
+
+def _has_all_bytes(index: VocabularyIndex) -> bool:
+    """Whether each byte of UTF-8 is a token, so that all texts can be spelled."""
+    trie = index.trie
+    singles = trie.data[trie.offsets[:-1][np.diff(trie.offsets) == 1]]
+    return np.isin(_UTF8_BYTES, singles).all().item()
+
+
+_UTF8_BYTES = np.array([*range(0xC0), *range(0xC2, 0xF5)], dtype=np.uint8)
 
 
 class RtlangGrammar:

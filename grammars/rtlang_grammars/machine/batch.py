@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.machine.token_index.mask import Mask, write_rows
+from rtlang_grammars.spec.errors import EmptyMaskError
 from rtlang_grammars.spec.protocols import GrammarMatcher
 
 
@@ -24,7 +25,8 @@ def fill_batch(matchers: Sequence[GrammarMatcher], bitmask: NDArray[np.int32]) -
         bitmask: int32 [len(matchers), ceil(vocab_size / 32)], C-contiguous; completely overwritten.
     Raises:
         ValueError: `bitmask` has another shape, type or layout.
-        GrammarError: a grammar needs more states than its limits allow. The rows are undefined then; find the matcher with `fill_bitmask`.
+        GrammarError: a grammar needs more states than its limits allow, or no token may follow an incomplete text (EmptyMaskError). The
+            rows are undefined then; find the matcher with `fill_bitmask`.
     """
     _check(bitmask, len(matchers))
     write_rows([find_mask(matcher, row) for matcher, row in zip(matchers, bitmask, strict=True)], bitmask)
@@ -51,7 +53,7 @@ def fill_tree(
         token_ids: the token of each node.
         parents: for each node the index of an earlier node, which it follows, or -1: it follows the text so far.
         bitmask: int32 [len(token_ids), ceil(vocab_size / 32)], C-contiguous; row i belongs to node i. Zeros where nothing may follow: after
-            an end token, and after nodes that are not allowed.
+            an end token, after nodes that are not allowed, and where no token may follow an incomplete text.
     Returns:
         For each node, whether it is allowed after the nodes before it.
     Raises:
@@ -70,7 +72,11 @@ def fill_tree(
         node = None if before is None else before.fork()
         if node is not None and node.accept_token(token_id):
             nodes.append(node)
-            masks.append(find_mask(node, bitmask[index]))
+            try:
+                masks.append(find_mask(node, bitmask[index]))
+            except EmptyMaskError:  # the text need not go this way
+                masks.append(None)
+                bitmask[index].fill(0)
         else:
             nodes.append(None)
             masks.append(None)

@@ -15,6 +15,7 @@ from rtlang_grammars.completion.completion_path import UNREACHABLE, CompletionPa
 from rtlang_grammars.completion.forced_text import ForcedText
 from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
+from rtlang_grammars.spec.errors import EmptyMaskError
 from rtlang_grammars.spec.work_limit import WorkLimit
 
 
@@ -170,24 +171,42 @@ class MachineMatcher:
 
         Raises:
             ValueError: `row` has another shape, type or layout.
+            EmptyMaskError: no token may follow, and the text is not complete.
         """
         mask = self.find_mask(row)
         if mask is not None:
             mask.write(row)
 
     def find_mask(self, row: NDArray[np.int32]) -> Mask | None:
-        """The mask that `fill_bitmask` writes into `row`; None: no token is allowed, and `row` was cleared.
+        """The mask that `fill_bitmask` writes into `row`; None: the text has ended, and `row` was cleared.
 
         Raises:
-            ValueError: as `fill_bitmask`.
+            ValueError, EmptyMaskError: as `fill_bitmask`.
         """
         grammar = self._grammar
         if row.shape != (grammar.index.num_words,) or row.dtype != np.int32 or not row.flags.c_contiguous:
             raise ValueError(f"row must be contiguous int32 of shape ({grammar.index.num_words},)")
         if not self._has_ended:
-            return grammar.mask(self._path[-1].configuration)
+            mask = grammar.mask(self._path[-1].configuration)
+            if mask.is_empty and not self.is_accepting:
+                raise self._dead_end()
+            return mask
         row.fill(0)
         return None
+
+    def _dead_end(self) -> EmptyMaskError:
+        """Why no token may follow."""
+        configuration = self._place.configuration
+        data = np.arange(256, dtype=np.uint8)
+        bytes_left = bytes(
+            byte for byte in range(256) if self._grammar.advance(configuration, data, byte, byte + 1) is not None
+        )
+        if not bytes_left:
+            return EmptyMaskError("the constraint allows no further byte")
+        named = f"{bytes_left[:8]!r}{' and others' if len(bytes_left) > 8 else ''}"
+        return EmptyMaskError(
+            f"the constraint asks for one of the bytes {named}, with which no allowed token of the vocabulary begins"
+        )
 
     def forced_tokens(self) -> list[int]:
         """Tokens that must come next, spelled as the model's tokenizer does; empty if there is a choice."""
@@ -268,7 +287,7 @@ class MachineMatcher:
         if self._has_ended:
             return [False] * len(token_ids)
         row = np.empty(self._grammar.index.num_words, dtype=np.int32)
-        self.fill_bitmask(row)
+        self._grammar.mask(self._place.configuration).write(row)
         return [bool(row[i >> 5] >> (i & 31) & 1) for i in token_ids]
 
     def _after(self, token_id: int) -> MatcherState | None:

@@ -1,4 +1,4 @@
-"""Errors: a constraint that cannot be compiled, a tokenizer whose tokens have no bytes."""
+"""Errors: a constraint that cannot be compiled or leads nowhere, a tokenizer whose tokens have no bytes."""
 
 from __future__ import annotations
 
@@ -17,20 +17,32 @@ class GrammarError(ValueError):
 
 
 class EmptyMaskError(GrammarError):
-    """No token may follow a text, and the text is not complete.
+    """No token may follow, and the text is not complete.
+
+    Raised where masks are filled. The constraint allows bytes that the vocabulary has no token for, or no byte at all.
 
     Attributes:
-        text: the last bytes of the text, at most `MAX_TEXT`.
-        constraint: the name of the constraint, if it is known.
+        text: the last bytes of the text, at most `MAX_TEXT`; None if they are not known.
+        constraint: name of the constraint; None if it is not known.
+        cause: why no token may follow.
     """
 
     MAX_TEXT = 80
 
-    def __init__(self, text: bytes = b"", constraint: str | None = None) -> None:
-        self.text, self.constraint = text[-self.MAX_TEXT :], constraint
-        place = f"after {self.text.decode(errors='replace')!r}" if text else "at the beginning of the text"
-        of = f"{constraint}: " if constraint else ""
-        super().__init__(f"{of}no token is allowed {place}, and the text is not complete there")
+    def __init__(self, reason: str, text: bytes | None = None, constraint: str | None = None) -> None:
+        self.text = None if text is None else text[-self.MAX_TEXT :]
+        self.constraint = constraint
+        where = "" if self.text is None else f" after {self.text!r}"
+        of = "" if constraint is None else f"constraint {constraint}: "
+        super().__init__(f"{of}no token may follow{where}, and the text is not complete: {reason}")
+        self.cause = reason
+
+    def __reduce__(self) -> tuple[type[EmptyMaskError], tuple[str, bytes | None, str | None]]:
+        return EmptyMaskError, (self.cause, self.text, self.constraint)
+
+    def after(self, text: bytes, constraint: str | None = None) -> EmptyMaskError:
+        """The same error with the text, and perhaps the name of the constraint."""
+        return EmptyMaskError(self.cause, text, constraint or self.constraint)
 
 
 def is_of_limit(error: GrammarError) -> bool:

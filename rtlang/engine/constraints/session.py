@@ -192,9 +192,14 @@ class ConstraintSession:
 
     def _next_mask(self, row: NDArray[np.int32]) -> Mask | None:
         """The mask after what the matcher has accepted, stop tokens among them; None: it is in `row`."""
-        mask, stops = find_mask(self._matcher, row), self.stops
-        if _is_empty(mask, row) and not self._matcher.is_accepting:
-            raise EmptyMaskError(b"".join(map(self._keeper.shown, self._recent)))
+        stops = self.stops
+        try:
+            mask = find_mask(self._matcher, row)
+        except EmptyMaskError as error:
+            raise error.after(b"".join(map(self._keeper.shown, self._recent))) from None
+        if _is_empty(mask, row) and not self._matcher.is_accepting:  # other libraries leave an empty row
+            text = b"".join(map(self._keeper.shown, self._recent))
+            raise EmptyMaskError("the constraint allows no token", text)
         if stops is None or not stops.allows_tokens or not self._matcher.is_accepting:
             return mask
         if mask is not None:
@@ -453,7 +458,7 @@ def as_constraint_error(error: BaseException) -> ConstraintError:
     if isinstance(error, ConstraintError):
         return error
     if isinstance(error, EmptyMaskError):
-        return DeadEndError(error.text.decode(errors="replace"))
+        return DeadEndError((error.text or b"").decode(errors="replace"))
     if isinstance(error, GrammarError):
         return ConstraintError(error.reason, error.location)
     return ConstraintError(f"{type(error).__name__}: {error}")
@@ -478,11 +483,7 @@ def dead_end_of(matcher: GrammarMatcher, vocabulary: Vocabulary) -> DeadEndError
         for _ in range(_MAX_FORCED):
             matcher.fill_bitmask(row)
             if not row.any():
-                return (
-                    None
-                    if matcher.is_accepting
-                    else DeadEndError(data[-EmptyMaskError.MAX_TEXT :].decode(errors="replace"))
-                )
+                return None if matcher.is_accepting else _dead_end_after(data)
             forced: bytes = getattr(matcher, "forced_bytes", bytes)()
             allowed = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little"))[:_MAX_CHOICES].tolist()
             texts = {
@@ -491,8 +492,12 @@ def dead_end_of(matcher: GrammarMatcher, vocabulary: Vocabulary) -> DeadEndError
             if not texts or not matcher.accept_token(texts[max(texts, key=len)]):
                 return None
             data += max(texts, key=len)
-    except EmptyMaskError as error:
-        return DeadEndError(error.text.decode(errors="replace"))
+    except EmptyMaskError:
+        return _dead_end_after(data)
     except GrammarError:
         return None
     return None
+
+
+def _dead_end_after(text: bytes) -> DeadEndError:
+    return DeadEndError(text[-EmptyMaskError.MAX_TEXT :].decode(errors="replace"))

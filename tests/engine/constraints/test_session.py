@@ -119,7 +119,7 @@ class DeadEndMatcher:
             return
         row.fill(0)
         if self._raises:
-            raise EmptyMaskError(b"ab", "word")
+            raise EmptyMaskError("nothing fits")
 
     def accept_token(self, token_id: int) -> bool:
         self._left -= 1

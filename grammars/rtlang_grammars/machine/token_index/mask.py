@@ -52,7 +52,7 @@ class Mask:
         holds_names: whether a token holds a whole name after a comma or brace (see `repeated_names`); None: not known yet.
     """
 
-    __slots__ = ("base", "holds_names", "ids", "level", "num_bytes", "owns_base", "place")
+    __slots__ = ("_is_empty", "base", "holds_names", "ids", "level", "num_bytes", "owns_base", "place")
 
     def __init__(
         self, base: NDArray[np.uint32], ids: NDArray[np.int32], level: int = 0, *, owns_base: bool = False
@@ -61,7 +61,15 @@ class Mask:
         self.base, self.ids, self.level, self.owns_base = base, ids, level, owns_base
         self.holds_names: bool | None = None
         self.place = address_of(base), address_of(ids), len(ids)
+        self._is_empty: bool | None = None
         self.num_bytes = ids.nbytes + owns_base * base.nbytes + _MASK_BYTES
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no token is allowed."""
+        if self._is_empty is None:
+            self._is_empty = not len(self.ids) and not self.base.any()
+        return self._is_empty
 
     def write(self, row: NDArray[np.int32]) -> None:
         """Write the mask into a row, int32 [num_mask_words]."""
