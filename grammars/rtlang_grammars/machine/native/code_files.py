@@ -34,10 +34,14 @@ _LONGEST_WAIT_S = 120.0
 _TURN_INTERVAL_S = 0.05
 
 
-def find(group: str, digest: str) -> ObjectCode | None:
-    """The code of a group that was compiled from the same sources and runs on this processor; None if there is none."""
+def find(group: str, digest: str, cpu: str = "*") -> ObjectCode | None:
+    """The code of a group that was compiled from the same sources and runs on this processor; None if there is none.
+
+    Args:
+        cpu: the processors that it was compiled for; "*": any.
+    """
     for folder in (SHIPPED, *_folders()):
-        for path in sorted(_files(folder, f"{group}-{digest}-*.code")):
+        for path in sorted(_files(folder, f"{group}-{digest}-{cpu}.code")):
             with contextlib.suppress(OSError):
                 if (
                     _is_trusted(folder)
@@ -127,7 +131,7 @@ def _made(folder: Path) -> Path:
     Raises:
         OSError: it cannot be made, or others may write to it.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     if not _is_trusted(folder):
         raise PermissionError(f"others may write to {folder}")
     return folder
