@@ -132,10 +132,11 @@ class RtlangBackend:
             )
 
         tables = None if self.store is None else self.store.find_lexed(compilation, compiled)
+        is_new = tables is None
         if tables is None:
             tables = compiled(budget)
-            if self.store is not None and not tables.reports:
-                self.store.put_lexed(compilation, tables)
+        if self.store is not None and not tables.reports:
+            self.store.keep_lexed(compilation, tables, is_new=is_new)
         grammar = LexedGrammar(self._index, tables)
         budget.check()
         budget.detach()

@@ -6,7 +6,7 @@ stacks are alive their contexts join; such contexts are made when a text first n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +62,7 @@ class LexedTables:
     Attributes:
         names: of the terminals, by number.
         source: the grammar as lark reads it.
-        automaton, rules, ignored, token_sets, parser, lexer, reports: see `machine.lexer_run.lexer_tables.BoundTables`.
+        automaton, rules, ignored, token_sets, parser, lexer, reports, joined, on_join: see `machine.lexer_run.lexer_tables.BoundTables`.
     """
 
     def __init__(
@@ -98,6 +98,8 @@ class LexedTables:
         self.ignored = frozenset(i for i, name in enumerate(self.names) if name in found.ignored)
         self.automaton = LexerAutomaton(terminals, budget, is_lark=is_lark, ignored=self.ignored, columns=self.columns)
         self._declared = frozenset(() if self.columns is None else (self.columns.indent, self.columns.dedent))
+        self.joined: list[tuple[int, int]] = []
+        self.on_join: Callable[[], None] | None = None
         self._refused: dict[frozenset[int], GrammarError] = {}
         self._order = np.array([is_lark], dtype=np.int32)
         self._budget = budget
@@ -173,6 +175,9 @@ class LexedTables:
         self.parser = self.parser._replace(joins=self._joins, starts=np.array(self._starts, dtype=np.int32))
         if len(self._win_of) < len(self.automaton.wins):
             self.lexer = self._lexer()
+        self.joined.append((one, other))
+        if self.on_join is not None:
+            self.on_join()
 
     def _contexts(self, sets: list[frozenset[int]]) -> list[int]:
         """The numbers of contexts; makes those that are new."""

@@ -88,7 +88,7 @@ class DiskCache:
         self._num_failures = 0
         self._num_bytes = max_bytes  # an upper bound until the first sweep
         self._num_written = 0  # bytes since the last sweep
-        self._queue: queue.Queue[tuple[bytes, Callable[[], Entry | None]]] = queue.Queue(_MAX_WAITING)
+        self._queue: queue.Queue[tuple[bytes, Callable[[], Entry | None], bool]] = queue.Queue(_MAX_WAITING)
         self._lock = threading.Lock()
         self._writer: threading.Thread | None = None
         self._is_usable = self._can_be_trusted()
@@ -102,11 +102,12 @@ class DiskCache:
             self.counts.hits += 1
         return entry
 
-    def offer(self, key: bytes, make: Callable[[], Entry | None]) -> None:
+    def offer(self, key: bytes, make: Callable[[], Entry | None], *, replaces: bool = False) -> None:
         """Store an entry, on a thread of the cache.
 
         Args:
             make: creates the entry, on that thread; returns None if it cannot.
+            replaces: False: an entry with this key is left as it is, and nothing is made.
         """
         if not self._is_usable:
             return
@@ -117,7 +118,7 @@ class DiskCache:
                     writer = threading.Thread(target=self._write_all, name="grammar-cache", daemon=True)
                     writer.start()
                     self._writer = writer
-                self._queue.put_nowait((key, make))
+                self._queue.put_nowait((key, make, replaces))
             except (queue.Full, RuntimeError):  # RuntimeError: there are too many threads, or the interpreter ends
                 self.counts.dropped += 1
 
@@ -193,7 +194,7 @@ class DiskCache:
         """Write offered entries; ends after a while without any."""
         while True:
             try:
-                key, make = self._queue.get(timeout=_IDLE_S)
+                key, make, replaces = self._queue.get(timeout=_IDLE_S)
             except queue.Empty:
                 with self._lock:
                     if self._queue.empty():
@@ -201,7 +202,7 @@ class DiskCache:
                         return
                 continue
             try:
-                self._make_and_write(key, make)
+                self._make_and_write(key, make, replaces=replaces)
             except Exception as error:
                 self.counts.unfit += 1
                 self._warn_once("make", f"a grammar could not be stored: {type(error).__name__}: {error}")
@@ -209,8 +210,8 @@ class DiskCache:
                 del make
                 self._queue.task_done()
 
-    def _make_and_write(self, key: bytes, make: Callable[[], Entry | None]) -> None:
-        if self._num_failures >= _MAX_FAILURES or self._path(key).exists():
+    def _make_and_write(self, key: bytes, make: Callable[[], Entry | None], *, replaces: bool = False) -> None:
+        if self._num_failures >= _MAX_FAILURES or (self._path(key).exists() and not replaces):
             return
         entry = make()
         content = None if entry is None else packed(key, *entry)

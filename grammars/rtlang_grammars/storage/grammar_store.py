@@ -67,10 +67,26 @@ class GrammarStore:
             self._cache.reject(key, f"{type(error).__name__}: {error}")
             return None
 
-    def put_lexed(self, compilation: Compilation, tables: BoundTables) -> None:
-        """Store a compiled grammar with a lexer, on a thread of the cache."""
+    def keep_lexed(self, compilation: Compilation, tables: BoundTables, *, is_new: bool) -> None:
+        """Store a compiled grammar with a lexer, on a thread of the cache, again after its 1st, 2nd, 4th... join of contexts.
+
+        Args:
+            is_new: False: it was found in the store.
+        """
+        num_found = len(tables.joined)
+
+        def after_join() -> None:
+            num_joins = len(tables.joined) - num_found
+            if num_joins & (num_joins - 1) == 0:
+                self._put_lexed(compilation, tables, replaces=True)
+
+        tables.on_join = after_join
+        if is_new:
+            self._put_lexed(compilation, tables, replaces=False)
+
+    def _put_lexed(self, compilation: Compilation, tables: BoundTables, *, replaces: bool) -> None:
         entry = dump_lexed(tables)
-        self._cache.offer(_key(compilation), lambda: entry)
+        self._cache.offer(_key(compilation), lambda: entry, replaces=replaces)
 
     def put(self, compilation: Compilation, built: Built) -> None:
         """Store a compiled grammar, on a thread of the cache."""

@@ -1,7 +1,8 @@
 """Grammars with a lexer as flat arrays and plain data: `dump`, and `StoredTables`, which are made from that.
 
-Stored tables know the contexts that were compiled. Where parser stacks meet whose contexts were never joined, the grammar is compiled after
-all: the numbers of a second compile are the same.
+Stored tables know the contexts that were compiled or joined. Where parser stacks meet whose contexts were never joined, the grammar is
+compiled after all, and the stored joins are made again in the same order, so all numbers are the same. Then it is stored again with the
+new join (`GrammarStore.keep_lexed`), so that few processes compile.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ def dump(tables: BoundTables) -> tuple[dict[str, Any], list[Ints]]:
         "ignored": sorted(tables.ignored),
         "num_terminals": tables.num_terminals,
         "token_sets": sorted(tables.token_sets),
+        "joined": tables.joined,
         "start_head": rules.start_head,
         "pending": [[state, sorted(each)] for state, each in enumerate(automaton.pending) if each],
         "first_bytes": [each.decode("latin-1") for each in automaton.first_bytes],
@@ -136,6 +138,8 @@ class StoredTables:
         }
         self.num_terminals: int = plain["num_terminals"]
         self.reports = RuleReports()  # grammars with options are not stored
+        self.joined: list[tuple[int, int]] = [(int(one), int(other)) for one, other in plain["joined"]]
+        self.on_join: Callable[[], None] | None = None
         self._compiled = compiled
         self._tables: BoundTables | None = None
 
@@ -162,5 +166,10 @@ class StoredTables:
         """
         if self._tables is None:
             self._tables = self._compiled()
+            for pair in self.joined:
+                self._tables.join(*pair)
+            self.joined = self._tables.joined
         self._tables.join(one, other)
         self.parser, self.lexer, self.automaton = self._tables.parser, self._tables.lexer, self._tables.automaton
+        if self.on_join is not None:
+            self.on_join()

@@ -85,6 +85,54 @@ def test_a_second_process_compiles_nothing(tmp_path: Path, monkeypatch: pytest.M
             RtlangBackend(small_index(), store=second).compile(other)
 
 
+TEXT = b"1-1ab"
+
+
+def followed(store: GrammarStore) -> tuple[RtlangBackend, list[bytes]]:
+    """The masks along a text in which stacks meet whose contexts are not alike."""
+    backend = RtlangBackend(small_index(), store=store)
+    matcher = backend.compile(Constraint(ConstraintKind.LARK, UNDECIDED)).matcher()
+    row, masks = np.empty(small_index().num_words, dtype=np.int32), []
+    for byte in TEXT:
+        matcher.fill_bitmask(row)
+        masks.append(row.tobytes())
+        assert matcher.accept_token(small_index().vocabulary.token_bytes.index(bytes([byte])))
+    store.flush()
+    return backend, masks
+
+
+def test_joined_contexts_are_stored_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = GrammarStore(tmp_path)
+    _, masks = followed(first)
+    assert first.counts.stored >= 2  # the grammar, and again after a join
+    with monkeypatch.context() as patch:
+        patch.setattr("rtlang_grammars.lowering.lexed_tables.LexedTables", None)
+        second = GrammarStore(tmp_path)
+        assert followed(second)[1] == masks
+        assert (second.counts.hits, second.counts.stored) == (1, 0)
+
+
+def test_stored_joins_are_made_again_before_others() -> None:
+    """A grammar of which only some joins are stored: numbers of contexts and states are those of one compile."""
+    sources = [UNDECIDED.replace('"b"', f'"b{word}"').replace('"c"', f'"c{word}"') for word in ("", "d", "1")]
+    for source in sources:
+        tables = LexedTables(source, Budget())
+        pairs = [(one, other) for one in range(3) for other in range(one) if tables.parser.joins[one, other] < 0]
+        assert len(pairs) >= 2
+        tables.join(*pairs[0])
+        stored = restored(tables, source, is_lark=False)
+        assert stored.joined == tables.joined == pairs[:1]
+        for each in (tables, stored):
+            each.join(*pairs[1])
+        assert stored.joined == tables.joined == pairs[:2]
+        assert all(np.array_equal(one, other) for one, other in zip(stored.parser, tables.parser, strict=True))
+        assert all(np.array_equal(one, other) for one, other in zip(stored.lexer, tables.lexer, strict=True))
+        plain, arrays = dump(stored)
+        again, expected = dump(tables)
+        assert plain == again
+        assert all(np.array_equal(one, other) for one, other in zip(arrays, expected, strict=True))
+
+
 def test_sets_of_tokens_are_kept() -> None:
     source = 'start: "a" <[3-5]> | <[^7]> "b"'
     tables = LexedTables(source, Budget())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -95,6 +95,8 @@ class BoundTables(Protocol):
         ignored: terminals that may stand between all others.
         token_sets: the sets of tokens among the terminals.
         reports: options of rules; such grammars are not stored on disk.
+        joined: the contexts that were joined, in order; the numbers of contexts and lexer states follow from it.
+        on_join: called after a join.
     """
 
     parser: ParserArrays
@@ -102,6 +104,8 @@ class BoundTables(Protocol):
     ignored: frozenset[int]
     token_sets: set[Ranges]
     reports: RuleReports
+    joined: list[tuple[int, int]]
+    on_join: Callable[[], None] | None
 
     @property
     def automaton(self) -> LexerStates:
