@@ -290,7 +290,7 @@ def _reports(source: LarkSource, heads: Sequence[str], origins: Mapping[str, tup
     by_rule = {rule.origin.name: rule.expansion for rule in source.rules}
     built = {each.name: each.built for each in source.terminals}
     for number, written in enumerate(heads):
-        name, temperature = origins[written]
+        name, temperature = origins.get(written, (written, None))
         if temperature is not None:
             temperatures[number] = temperature
         options = source.options.get(name)
@@ -298,7 +298,8 @@ def _reports(source: LarkSource, heads: Sequence[str], origins: Mapping[str, tup
             continue
         if source.indentation is not None:
             raise GrammarError(f"Lark grammar: rule {name}: capture is not supported together with indentation")
-        terminal = built.get(by_rule[name][0].name.removesuffix("?")) if options.marker and by_rule[name] else None
+        body = by_rule.get(name)
+        terminal = built.get(body[0].name.removesuffix("?")) if options.marker and body else None
         captures[number] = Capture(
             options.capture,
             None if terminal is None else terminal.body,

@@ -325,7 +325,7 @@ class SchemaRules:
             names = each.names if declared is None else each.names.minus(declared)
             taken.append(each.names)
             if each.shape is not None and not names.is_empty(self._budget):
-                key = ("class", each.names, tuple(one.name for one in shape.properties))
+                key: tuple[object, ...] = ("class", each.names, tuple(one.name for one in shape.properties))
                 found.append((self._text("k", key, (), names), self._value(each.shape)))
         if shape.additional is not None:
             names = Language.any_text()

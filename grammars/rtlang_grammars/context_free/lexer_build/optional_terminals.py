@@ -1,4 +1,7 @@
-"""Terminals that may be empty, which no lexer can find: what the rules say of them becomes a terminal that is not empty, or nothing."""
+"""Terminals that may be empty, which no lexer can find: rules get a terminal that is not empty, or nothing, in their place.
+
+Alternatives with terminals that match nothing at all (`/a/ & /b/`) are left out.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ from lark.grammar import Terminal as LarkTerminal
 from rtlang_grammars.context_free.lark_source import LarkSource, SourceTerminal
 from rtlang_grammars.context_free.lazy_repeats import terminal_language
 from rtlang_grammars.context_free.notation.terminal_expressions import BuiltTerminal
-from rtlang_grammars.regular.language import Language
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
@@ -25,6 +27,11 @@ def with_optional_terminals(source: LarkSource, budget: Budget) -> LarkSource:
         GrammarError: a terminal is too complex.
     """
     optional: dict[str, SourceTerminal | None] = {}
+    impossible = {
+        each.name for each in source.terminals if each.built is not None and each.built.language.is_empty(budget)
+    }
+    if impossible:
+        source = _without(source, impossible)
     for each in source.terminals:
         if each.tokens is None and _may_be_empty(each, budget):
             optional[each.name] = _not_empty(each, budget)
@@ -58,6 +65,19 @@ def with_optional_terminals(source: LarkSource, budget: Budget) -> LarkSource:
     )
 
 
+def _without(source: LarkSource, names: set[str]) -> LarkSource:
+    """The grammar without the alternatives that have some terminals."""
+    rules = [rule for rule in source.rules if names.isdisjoint(each.name for each in rule.expansion)]
+    if all(rule.origin.name != source.start for rule in rules):
+        raise GrammarError("the grammar matches no string: its terminals match none")
+    return replace(
+        source,
+        terminals=tuple(each for each in source.terminals if each.name not in names),
+        ignored=source.ignored - names,
+        rules=tuple(rules),
+    )
+
+
 def _rule_of(name: str) -> str:
     return f"{name}?"
 
@@ -84,6 +104,7 @@ def _not_empty(terminal: SourceTerminal, budget: Budget) -> SourceTerminal | Non
                 f"Lark grammar: terminal {terminal.name[:80]}: {error.reason}", terminal.location
             ) from None
         built = BuiltTerminal(language, language)
-    if built.is_lazy or built.language.intersect(Language.any_text().bounded(1, None)).is_empty(budget):
+    automaton = built.language.automaton(budget)
+    if built.is_lazy or not (automaton.row(automaton.start) >= 0).any():
         return None  # a lazy terminal that may be empty is always empty
     return replace(terminal, pattern="", text=None, built=built)

@@ -21,7 +21,7 @@ def build_terminals(plain: PlainLark, budget: Budget, find_patterns: FindPattern
     """The terminals of a grammar that lark cannot define, by name.
 
     Raises:
-        GrammarError: an expression is malformed, contains itself, or matches nothing; with `line:column`.
+        GrammarError: an expression is malformed, or contains itself; with `line:column`.
     """
     return _Builder(plain, budget, find_patterns).build() if plain.terminals else {}
 
@@ -50,8 +50,6 @@ class _Builder:
                 within = whole.bounded(0, most)
                 whole = within.union(body.bounded(most, most)) if options.marker else within
                 body = body.bounded(0, most)
-            if whole.is_empty(self._budget):
-                raise GrammarError("it matches no text")
             return BuiltTerminal(whole, body, options.is_lazy, options.max_tokens, marker)
         except GrammarError as error:
             self._budget.check()

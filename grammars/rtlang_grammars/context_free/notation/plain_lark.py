@@ -166,12 +166,16 @@ class _Rewriter:
         self._scope = len(found.scopes)
         found.scopes.append(TerminalScope())
         self._skip = ""
+        self._rules: dict[str, Definition] = {}
+        self._skips = False
 
     def rewritten(self) -> list[tuple[str, int]]:
         """The pieces of the text with their places in the source."""
         lines = lines_of(scan(self._source))
         definitions = [definition_in(line) for line in lines]
         self._name_special([each for each in definitions if each is not None and each.is_terminal])
+        self._rules = {each.name.text: each for each in definitions if each is not None and not each.is_terminal}
+        self._skips = any(line[0].text == "%ignore" for line in lines)
         if self._prefix:
             self._name_skipped(lines)
         for line, definition in zip(lines, definitions, strict=True):
@@ -373,16 +377,7 @@ class _Rewriter:
             if options.marker or any(each.text == "|" for each in body):
                 raise GrammarError("a rule that ends with a token: suffix, stop and | are not supported")
             own = replace(options, is_lazy=False)  # text contains no special tokens, so it ends where the token is
-        for each in body:
-            if (
-                each.kind is TokenKind.RULE
-                or (each.kind is TokenKind.EMBEDDED and not each.text.startswith("%regex"))
-                or each.kind in (TokenKind.REFERENCE, TokenKind.SPECIAL)
-            ):
-                raise GrammarError(
-                    f"rule {definition.name.text}: lazy, suffix, stop, max_tokens and max_chars are allowed where a rule consists of "
-                    f"strings, expressions and terminals, not of {each.text.split()[0][:40]}"
-                )
+        body = self._inlined(definition, body, (definition.name.text,))
         leaves_in(body)
         leaves_in(options.marker)
         key = (
@@ -400,6 +395,33 @@ class _Rewriter:
         self._copy(colon + 1)
         self._put(f" {name} {self._skip} ", end)
         return tokens
+
+    def _inlined(
+        self, definition: Definition, body: Sequence[NotationToken], outer: tuple[str, ...]
+    ) -> list[NotationToken]:
+        """The body of a rule with options as that of a terminal: rules in it are written out."""
+        found: list[NotationToken] = []
+        for index, each in enumerate(body):
+            if each.text == "->" or (index > 0 and body[index - 1].text == "->"):
+                continue
+            called = self._rules.get(each.text) if each.kind is TokenKind.RULE else None
+            is_plain = called is not None and called.options is None and not called.parameters
+            if called is not None and is_plain and each.text not in outer and not self._skips:
+                inner = self._inlined(definition, called.body, (*outer, each.text))
+                found.append(replace(each, kind=TokenKind.SIGN, text="("))
+                found += [one for one in inner if one.kind is not TokenKind.NEWLINE]
+                found.append(replace(each, kind=TokenKind.SIGN, text=")"))
+                continue
+            if each.kind in (TokenKind.RULE, TokenKind.REFERENCE, TokenKind.SPECIAL) or (
+                each.kind is TokenKind.EMBEDDED and not each.text.startswith("%regex")
+            ):
+                raise GrammarError(
+                    f"rule {definition.name.text}: lazy, suffix, stop, max_tokens and max_chars are allowed where a rule consists of "
+                    "strings, expressions, terminals, and, where nothing is ignored, rules without options that do not contain "
+                    f"themselves; not of {each.text.split()[0][:40]}"
+                )
+            found.append(each)
+        return found
 
     def _body(self, tokens: Sequence[NotationToken], *, is_terminal: bool) -> None:
         """Rewrite the alternatives of a rule or of a plain terminal."""

@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rtlang_grammars.context_free.notation.long_runs import MANY_CHUNKS, LongRuns
 from rtlang_grammars.context_free.notation.scanner import NotationToken, TokenKind
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
 _MAX_REPEAT = 10_000
-_MAX_CHUNKS = 2_000
+_MAX_CHUNKS = 50_000
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]+")
 
 Resolve = Callable[[str], Language]
@@ -224,7 +225,8 @@ def substrings_of(source: str) -> Language:
     chunks = value if is_list else list(value) if name == "substring_chars" else _WORDS.findall(value)
     if len(chunks) > _MAX_CHUNKS:
         raise GrammarError(f"%regex: {name}: {len(chunks)} parts; at most {_MAX_CHUNKS} are allowed")
-    return _runs([each for each in chunks if each])[0]
+    chunks = [each for each in chunks if each]
+    return LongRuns(chunks) if len(chunks) > MANY_CHUNKS else _runs(chunks)[0]
 
 
 def _runs(chunks: Sequence[str]) -> tuple[Language, Language, Language]:

@@ -34,7 +34,6 @@ def test_options_shape_the_language() -> None:
     ("source", "reason", "location"),
     [
         ('start: A\n\nA: "b" & B\nB: ~A', "contains itself", "3:1"),
-        ('start: A\nA: "b" & "c"', "terminal A: it matches no text", "2:1"),
         ("start: A\nA: ~BAZ", "BAZ", "2:1"),
         ('start: a\na[suffix=X]: "b"', "X", "2:1"),
         ('start: A\nA: %json {} & "a"', "%json: not allowed in a terminal", "2:1"),

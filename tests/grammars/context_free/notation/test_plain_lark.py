@@ -61,7 +61,9 @@ def test_equal_rules_with_options_share_a_terminal() -> None:
 @pytest.mark.parametrize(
     ("source", "location", "reason"),
     [
-        ('start: a\na[lazy]: "x" b\nb: "y"', "2:1", "rule a: lazy, suffix, .* not of b"),
+        ('start: a\na[lazy]: "x" b\nb[capture]: "y"', "2:1", "rule a: lazy, suffix, .* not of b"),
+        ('start: a\na[lazy]: "x" b\nb: "y"\n%ignore " "', "2:1", "rule a: lazy, suffix, .* not of b"),
+        ('start: a\na[lazy]: "x" b\nb: "y" | "(" b ")"', "2:1", "rule a: lazy, suffix, .* not of b"),
         ('start: a\n\nA[lazy]: "x"', "3:1", "options are allowed on rules only"),
         ('start: "x" & "y"', "1:1", "& is allowed in terminals only"),
         ('start: ~"x"', "1:1", "~ is allowed in terminals only"),

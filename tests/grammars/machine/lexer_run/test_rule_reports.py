@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import random
 
 import pytest
 
@@ -11,6 +12,13 @@ from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.vocabulary import Vocabulary
+from tests.support.grammars.option_oracle import (
+    OptionInterpreter,
+    option_vocabulary,
+    order_of_terminals,
+    random_option_grammar,
+)
+from tests.support.long_tests import sized
 
 WORDS = (b"ab ", b"cd", b"</t>", b"<t>", b"ab", b"a>!", b"aa!", b"aa>!", "é".encode())
 TOKENS = (*(bytes([byte]) for byte in range(256)), *WORDS, b"<|tool|>", b"<end>")
@@ -181,3 +189,41 @@ def test_what_cannot_be_reported_is_refused() -> None:
     in_order = Constraint(ConstraintKind.LARK, 'start: a\na[lazy]: "b"', lexer=Lexer.LARK)
     with pytest.raises(GrammarError, match="not supported by lexer=lark"):
         backend().compile(in_order)
+
+
+def test_random_rules_with_options_are_followed_as_by_the_interpreter() -> None:
+    """Masks allow every token after which the interpreter can complete the text, and none that it cannot read; captures are the same."""
+    tokens = (*option_vocabulary(random.Random(1), 20), b"<end>")
+    end = len(tokens) - 1
+    options = RtlangBackend.create(Vocabulary(tokens, frozenset([end]), frozenset([end]), end + 1))
+    num_bits = 0
+    for seed in range(sized(2000, usual=15)):
+        rng = random.Random(seed)
+        grammar = random_option_grammar(rng)
+        matcher = options.compile(Constraint(ConstraintKind.LARK, grammar.source)).matcher()
+        interpreter = OptionInterpreter(grammar, order_of_terminals(grammar))
+        place, walked = interpreter.start, list[bytes]()
+        for _ in range(8):
+            assert matcher.is_accepting == interpreter.is_complete(place), (seed, walked)
+            if matcher.is_accepting:
+                found = {name: [each.decode() for each in texts if each] for name, texts in matcher.captures().items()}
+                assert {name: texts for name, texts in found.items() if texts} == interpreter.captures(place), (
+                    seed,
+                    walked,
+                )
+            allowed_ids = matcher.allowed(range(end))
+            following = []
+            for token_id, is_allowed in enumerate(allowed_ids):
+                reached = interpreter.after(place, tokens[token_id].decode())
+                is_completable = reached is not None and interpreter.is_completable(reached)
+                assert not is_allowed or reached is not None, (seed, walked, tokens[token_id])
+                assert is_allowed or not is_completable, (seed, walked, tokens[token_id])
+                num_bits += 1
+                if is_allowed and reached is not None and is_completable is not False:
+                    following.append((token_id, reached))
+            if not following or len(place.lexeme) > 2:
+                break
+            token_id, place = rng.choice(following)
+            walked.append(tokens[token_id])
+            assert matcher.accept_token(token_id)
+    assert num_bits > 500
