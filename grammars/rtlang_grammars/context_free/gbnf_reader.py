@@ -5,12 +5,14 @@ GBNF: `name ::= alternatives`; the start rule is `root`; "literals" and [classes
 the next one begins, so line breaks are not significant. W3C EBNF: also 'literals' without escapes, `#xH` characters, /* comments */,
 and any name for the start rule. A character is a Unicode code point.
 
-Tokens in GBNF: `<[1000]>` by id, `<think>` by name, and `!<think>` for any other token.
+Tokens in GBNF: `<[1000]>` by id, `<think>` by name, and `!<think>` for any other token. Also the macros of xgrammar (`gbnf_macros`), and
+its lookahead assertions `(= ...)`, which state what follows anyway and are skipped.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import Literal
@@ -28,6 +30,7 @@ from rtlang_grammars.context_free.ebnf import (
     names_in,
     sequence,
 )
+from rtlang_grammars.context_free.gbnf_macros import MACROS, MacroBuilder, MacroName, expand, read_macro
 from rtlang_grammars.regular.characters import code_points
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.spec.errors import GrammarError
@@ -49,6 +52,8 @@ _SPACE = {
 }
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*|[0-9][A-Za-z0-9_-]*")
 _DEFINED = re.compile(r"::=")
+_OPTIONS = re.compile(r"\[[^\[\]\n]*\]\s*::=")
+_ASSERTION = re.compile(r"\(\s*=")
 _COUNTS = re.compile(r"\{[ \t]*([0-9]{0,12})[ \t]*(?:(,)[ \t]*([0-9]{0,12})[ \t]*)?\}")
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
 _W3C_CHARACTER = re.compile(r"#x([0-9a-fA-F]{1,6})")
@@ -81,11 +86,11 @@ def read_gbnf(
     return _Reader(source, GrammarNotation(notation), budget, tokens or AnyTokens()).read(start)
 
 
-class _Reader:
+class _Reader(MacroBuilder):
     """The state of one call of `read_gbnf`."""
 
     def __init__(self, source: str, notation: GrammarNotation, budget: Budget, tokens: SpecialTokens) -> None:
-        self.source, self.budget, self.tokens = source, budget, tokens
+        self.source, self.budget, self.known = source, budget, tokens
         self.is_w3c = notation is GrammarNotation.W3C
         self.title = "EBNF grammar" if self.is_w3c else "GBNF grammar"
         self.space = _SPACE[notation]
@@ -151,6 +156,11 @@ class _Reader:
             if _DEFINED.match(self.source, self.at):
                 self.at += 3
                 return name[0]
+            if not self.is_w3c and _OPTIONS.match(self.source, name.end()):
+                raise self.error(
+                    f"rule {name[0]}: options of rules are supported in Lark grammars: write {name[0]}[...]: in a grammar of kind lark",
+                    name.end(),
+                )
         self.at = begin
         return None
 
@@ -158,6 +168,7 @@ class _Reader:
         """Read up to the next rule. Brackets are kept on a stack, so nesting costs no recursion."""
         alternatives: list[list[list[Expression]]] = [[[]]]
         opened: list[int] = []
+        assertions: set[int] = set()
         while True:
             self.skip()
             self.budget.spend(states=1)
@@ -166,12 +177,17 @@ class _Reader:
             if letter == "(":
                 if len(opened) >= MAX_NESTING:
                     raise self.error(f"nested too deeply: more than {MAX_NESTING} brackets")
+                assertion = None if self.is_w3c else _ASSERTION.match(self.source, self.at)
                 opened.append(self.at)
-                self.at += 1
+                if assertion is not None:
+                    assertions.add(self.at)
+                self.at = self.at + 1 if assertion is None else assertion.end()
                 alternatives.append([[]])
             elif letter == ")" and opened:
                 self.at += 1
-                opened.pop()
+                if opened.pop() in assertions:
+                    alternatives.pop()
+                    continue
                 whole = choice([sequence(way) for way in alternatives.pop()])
                 alternatives[-1][-1].append(self.apply_quantifiers(whole))
             elif letter == "|":
@@ -187,7 +203,9 @@ class _Reader:
                 name = _NAME.match(self.source, begin)
                 assert name is not None
                 self.at = name.end()
-                items.append(self.apply_quantifiers(Name(name[0], (), self.location(begin))))
+                is_macro = not self.is_w3c and name[0] in MACROS and self.source.startswith("(", self.at)
+                part = self.macro(name[0]) if is_macro else Name(name[0], (), self.location(begin))
+                items.append(self.apply_quantifiers(part))
             else:
                 items.append(self.apply_quantifiers(self.terminal(letter)))
         if opened:
@@ -214,6 +232,41 @@ class _Reader:
         self.terminals.setdefault(text, Terminal(text, language))
         return Pattern(text, self.location(begin))
 
+    def macro(self, name: str) -> Expression:
+        """Read a macro."""
+        begin = self.at
+        try:
+            found = read_macro(self.source, name, begin)
+            self.at = found.end
+            return expand(found, self)
+        except GrammarError as error:
+            if error.location is not None:
+                raise
+            self.budget.check()
+            raise self.error(error.reason, begin) from None
+
+    def text(self, key: str, language: Language) -> Expression:
+        """See `MacroBuilder`."""
+        name = f"{key} {len(self.terminals)}"
+        self.terminals[name] = Terminal(name, language)
+        return Pattern(name, self.location(self.at))
+
+    def tokens_of(self, written: str, *, is_excluded: bool) -> Expression:
+        name = f"{'!' if is_excluded else ''}{written}"
+        tokens = read_token(written)
+        if is_excluded:
+            tokens = replace(tokens, is_negated=True, source=name)
+        self.terminals.setdefault(name, Terminal.of_tokens(name, self.known.resolve(tokens)))
+        return Pattern(name, self.location(self.at))
+
+    def tokens(self, ids: Sequence[int], *, is_excluded: bool) -> Expression:
+        """See `MacroBuilder`."""
+        return self.tokens_of(f"<[{','.join(map(str, dict.fromkeys(ids)))}]>", is_excluded=is_excluded)
+
+    def rule(self, name: MacroName) -> Name:
+        """See `MacroBuilder`."""
+        return Name(name.name, (), self.location(name.at))
+
     def token(self) -> Expression:
         begin = self.at
         is_negated = self.source.startswith("!", begin)
@@ -226,7 +279,7 @@ class _Reader:
             tokens = read_token(written)
             if is_negated:
                 tokens = replace(tokens, is_negated=not tokens.is_negated, source=f"!{written}")
-            ranges = self.tokens.resolve(tokens)
+            ranges = self.known.resolve(tokens)
         except GrammarError as error:
             raise self.error(error.reason, begin) from None
         text = self.source[begin : self.at]
@@ -244,8 +297,8 @@ class _Reader:
             if letter == quote:
                 self.at += 1
                 text = "".join(letters)
-                if name := self.tokens.name_in(text):
-                    token = "" if self.is_w3c else f"<[{self.tokens.names[name]}]> for the token, or "
+                if name := self.known.name_in(text):
+                    token = "" if self.is_w3c else f"<[{self.known.names[name]}]> for the token, or "
                     raise self.error(
                         f"the literal {text!r} spells the special token {name} of this vocabulary: write {token}two literals "
                         "for its characters",
