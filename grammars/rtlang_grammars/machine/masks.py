@@ -152,6 +152,11 @@ class Masks:
             twin[HEADS], twin[HEADS + 1] = S.item(state, PARAM), 0
             simple = self._found(self._heads(twin), twin, lambda: self._make(twin))
             return simple if room >= index.max_depth else self._shortened(simple, configuration)
+        if slice_id == EMBEDDED_SLICE:
+            near, far = (self._tables.relaxed(state, reach) for reach in (REACH, index.max_depth))
+            if near != state:
+                simple = self._of_head(configuration, near)
+                return simple if near == far else self._shortened(simple, _with_state(configuration, far))
         is_quoted = self._tables.embedded[state].is_quoted(state)
         base, nodes = self._slice(configuration, S, inside=is_quoted)
         if nodes is index.trie.nodes:
@@ -163,6 +168,11 @@ class Masks:
                 if forbidden is not None:
                     return self._walk_all_but(configuration, forbidden, inside=is_quoted)
         return self._walk(configuration, base, nodes)
+
+    def _of_head(self, configuration: Configuration, state: int) -> Mask:
+        """The mask of a configuration whose only head is in another state."""
+        other = _with_state(configuration, state)
+        return self._found(self._heads(other), other, lambda: self._make(other))
 
     def _goes_on(self, state: int) -> bool:
         """Whether a state of the string slice is the inside of a string: characters lead back to it, and not into a trie of names."""
@@ -372,6 +382,13 @@ class Masks:
         _, level, _, _, _, is_complete, looks, count = workspace.out[:8].tolist()
         self.num_looks += looks
         return level, bool(is_complete), workspace.ids[:count]
+
+
+def _with_state(configuration: Configuration, state: int) -> Configuration:
+    """A configuration whose only head is in another state."""
+    found = configuration.copy()
+    found[HEADS] = state
+    return found
 
 
 def _with_heads(configuration: Configuration, heads: NDArray[np.int64]) -> Configuration:

@@ -77,6 +77,10 @@ class CountedEmbedding:
         """See `tables.Embedded`: unknown without the count."""
         return []
 
+    def relaxed(self, number: int, reach: int) -> int:
+        """See `tables.Embedded`: the count is not in the state."""
+        return number
+
     def coarse_levels(self, number: int) -> int:
         """See `tables.Embedded`."""
         return self._automaton.coarse_levels(self._locals[number])

@@ -62,6 +62,9 @@ class EmbeddedAutomaton(Protocol):
     def is_free(self, state: int) -> bool:
         """Whether any plain text is certainly allowed forever after a state between characters. False means unknown."""
 
+    def relaxed(self, state: int, reach: int) -> int:
+        """A state between characters after which the same texts of up to `reach` characters may follow."""
+
     def nearest_end(self, state: int, limit: int) -> bytes | None:
         """A short text from a state between characters to acceptance; None if that takes more than `limit` states."""
 
@@ -152,6 +155,12 @@ class Embedding:
     def nearest_ends(self, number: int) -> list[bytes]:
         """See `tables.Embedded`: a text has no closing quote."""
         return []
+
+    def relaxed(self, number: int, reach: int) -> int:
+        """See `tables.Embedded`."""
+        local = self._locals[number]
+        relaxed = self._automaton.relaxed(local, reach)
+        return number if relaxed == local else self.state(relaxed)
 
     def coarse_levels(self, number: int) -> int:
         """See `tables.Embedded`."""
@@ -269,6 +278,13 @@ class QuotedEmbedding:
                     return []
                 texts.append(text)
         return texts
+
+    def relaxed(self, number: int, reach: int) -> int:
+        """See `tables.Embedded`."""
+        local = self._locals[number]
+        pairs = zip(local, self._automata, strict=True)
+        relaxed = tuple([at if at < 0 else automaton.relaxed(at, reach) for at, automaton in pairs])
+        return number if relaxed == local else self.state(relaxed)
 
     def coarse_levels(self, number: int) -> int:
         """See `tables.Embedded`."""

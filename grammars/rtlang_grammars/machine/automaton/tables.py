@@ -70,6 +70,9 @@ class Embedded(Protocol):
     def nearest_ends(self, number: int) -> list[bytes]:
         """Short texts from a state to the end of the string, one for each place that the end may lead to; empty if that takes long."""
 
+    def relaxed(self, number: int, reach: int) -> int:
+        """A state after which the same texts of up to `reach` characters may follow; may add states."""
+
     def coarse_levels(self, number: int) -> int:
         """Levels of `coarse_classes`, as bits, at which the rest of the string treats all characters of a class alike."""
 
@@ -285,6 +288,37 @@ class Tables:
             self.published.S[state, WIDTH] = width
             return self.published
 
+    def relaxed(self, state: int, reach: int) -> int:
+        """See `Embedded.relaxed`.
+
+        Raises:
+            GrammarError: the budget of the grammar is used up.
+        """
+        with self.lock:
+            num_states, num_words, rows = self.num_states, len(self.words), self._rows
+            self.budget = self.budget.renewed()
+            found = self.embedded[state].relaxed(state, reach)
+            if self.num_states > num_states:
+                self._extend(num_states, num_words, rows)
+            return found
+
+    def _extend(self, num_states: int, num_words: int, rows: NDArray[np.int32]) -> bool:
+        """Copy what was added to the snapshot; returns False if that has no room, and publishes another.
+
+        Args:
+            num_states, num_words, rows: what there was before.
+        """
+        snapshot, end = self.published, self.num_states
+        if rows is not self._rows or end > len(snapshot.S) or len(self.words) > len(snapshot.X):
+            self.publish()
+            return False
+        if len(self.words) > num_words:
+            snapshot.X[num_words : len(self.words)] = self.words[num_words:]
+        if end > num_states:  # copying from an array into its memory takes a third of the time
+            flat = snapshot.S.reshape(-1).data
+            flat[STATE_WORDS * num_states : STATE_WORDS * end] = self.states[STATE_WORDS * num_states :]
+        return True
+
     def complete(self, state: int) -> Snapshot:
         """Build the row of a state that compiled code asked for; returns the snapshot to continue with.
 
@@ -302,14 +336,9 @@ class Tables:
             begin = state * STATE_WORDS
             assert states[begin] != UNKNOWN_ROW, "the maker has to make the row"
             del self.makers[state]
-            end = len(states) // STATE_WORDS
-            if rows is not self._rows or end > len(snapshot.S) or len(self.words) > len(snapshot.X):
-                return self.publish()
-            if len(self.words) > num_words:
-                snapshot.X[num_words : len(self.words)] = self.words[num_words:]
-            flat = snapshot.S.reshape(-1).data  # copying from an array into it takes a third of the time
-            if end > num_states:
-                flat[STATE_WORDS * num_states : STATE_WORDS * end] = states[STATE_WORDS * num_states :]
+            if not self._extend(num_states, num_words, rows):
+                return self.published
+            flat = snapshot.S.reshape(-1).data
             flat[begin + 1 : begin + STATE_WORDS] = states[begin + 1 : begin + STATE_WORDS]
             flat[begin] = states[begin]  # the row comes last: from here on readers see it
             return snapshot

@@ -70,6 +70,9 @@ class CodePointMoves(Protocol):
     def is_free(self, state: int) -> bool:
         """Whether every plain string is known to be allowed next; False may mean unknown."""
 
+    def relaxed(self, state: int, reach: int, budget: Budget) -> int:
+        """A state after which the same strings of up to `reach` characters are allowed and accepted."""
+
     def nearest_end(self, state: int, limit: int, budget: Budget) -> list[int] | None:
         """The character classes of a short completion; None if the search visits more than `limit` states."""
 
@@ -234,6 +237,17 @@ class ByteAutomaton:
         """Whether every plain string (see `free_length`) is known to be allowed after a state at a boundary; False may mean unknown."""
         with self._lock:
             return self._automaton.is_free(self._character_states[state])
+
+    def relaxed(self, state: int, reach: int) -> int:
+        """A state after which the same strings of up to `reach` characters are allowed and accepted, at a character boundary as `state`.
+
+        Raises:
+            GrammarError: as `row`.
+        """
+        with self._lock:
+            return self._boundary_state(
+                self._automaton.relaxed(self._character_states[state], reach, self._budget.renewed())
+            )
 
     def nearest_end(self, state: int, limit: int) -> bytes | None:
         """A short completion of a state at a character boundary; None if the search visits more than `limit` states.

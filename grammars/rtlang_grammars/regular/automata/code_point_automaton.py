@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from rtlang_grammars.regular.automata.branching import CharacterDecoder, decoder_for
 from rtlang_grammars.regular.automata.dead_ends import Configuration, DeadEnds
 from rtlang_grammars.regular.automata.derivatives import Derivatives, Moves
+from rtlang_grammars.regular.automata.relaxation import Relaxation
 from rtlang_grammars.regular.automata.terms import NOTHING, Terms
 from rtlang_grammars.regular.characters import code_points
 from rtlang_grammars.regular.characters.code_points import CodePoints
@@ -48,6 +49,7 @@ class CodePointAutomaton:
         self._derivatives = Derivatives(self._terms)
         plain = sum(1 << number for number in self.decoder.plain_classes())
         self._dead_ends = DeadEnds(self._terms, self._successors, self._accepts, plain)
+        self._relaxations: dict[int, Relaxation] = {}
         self._lock = threading.Lock()
         self._begin(tree)
 
@@ -74,6 +76,7 @@ class CodePointAutomaton:
         other = CodePointAutomaton.__new__(CodePointAutomaton)
         other.decoder, other.partition, other._lock = self.decoder, self.partition, self._lock
         other._terms, other._derivatives, other._dead_ends = self._terms, self._derivatives, self._dead_ends
+        other._relaxations = self._relaxations
         with self._lock:
             self._terms.budget = budget
             other._begin(tree)
@@ -209,6 +212,24 @@ class CodePointAutomaton:
         """Whether every plain string is known to be allowed next; False may mean unknown."""
         with self._lock:
             return self._dead_ends.has_all_plain_prefixes(self._configurations[state][0])
+
+    def relaxed(self, state: int, reach: int, budget: Budget) -> int:
+        """A state after which the same strings of up to `reach` characters are allowed and accepted; see `relaxation`.
+
+        Raises:
+            GrammarError: the budget ran out.
+        """
+        term, lookbehinds = self._configurations[state]
+        if lookbehinds:
+            return state
+        with self._lock:
+            self._terms.budget = budget
+            relaxation = self._relaxations.get(reach)
+            if relaxation is None:
+                relaxation = Relaxation(self._terms, self._dead_ends.min_length, reach)
+                self._relaxations[reach] = relaxation
+            relaxed = relaxation.relaxed(term)
+            return state if relaxed == term else self._number((relaxed, ()))
 
     def nearest_end(self, state: int, limit: int, budget: Budget) -> list[int] | None:
         """The character classes of a short completion, found by A* search; None if it visits more than `limit` states.

@@ -151,6 +151,10 @@ class NameClassifier:
                     worklist.append(target)
         return found
 
+    def relaxed(self, state: int, reach: int, budget: Budget) -> int:
+        """See `CodePointMoves`."""
+        return state
+
     def coarse_levels(self, state: int) -> int:
         """The levels (as bits) of coarse classes that are never split by anything that may follow."""
         node, *states = self._configurations[state]

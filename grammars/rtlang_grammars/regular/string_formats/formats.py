@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from rtlang_grammars.regular.language import Language, compile_regex
-from rtlang_grammars.regular.string_formats.host_names import LABEL, MAX_LENGTH, is_host_name, loose_host_names
+from rtlang_grammars.regular.string_formats.host_names import MAX_LENGTH, is_host_name, loose_host_names
 from rtlang_grammars.regular.string_formats.international_formats import idn_hostname
 from rtlang_grammars.regular.string_formats.uri_formats import (
     IPV4,
@@ -92,8 +92,13 @@ def _date_time() -> Language:
 
 
 def _hostname() -> Language:
-    names = compile_regex(rf"(?:(?!xn--|XN--|xN--|Xn--){LABEL}\.)*(?!xn--|XN--|xN--|Xn--){LABEL}")
-    return names.bounded(1, MAX_LENGTH)
+    # Labels without the prefix xn-- in any case, written without a lookahead, so that lengths far from their bounds share states.
+    letter, any_of, end = "[A-Za-z0-9]", "[A-Za-z0-9-]", "[A-Za-z0-9]"
+    after_hyphen = f"{end}|{letter}{any_of}{{0,58}}{end}"
+    after_n = f"{end}|{letter}{any_of}{{0,59}}{end}|-(?:{after_hyphen})"
+    after_x = f"{end}|[A-MO-Za-mo-z0-9-]{any_of}{{0,60}}{end}|[nN](?:{after_n})"
+    label = f"(?:[A-WYZa-wyz0-9](?:{any_of}{{0,61}}{end})?|[xX](?:{after_x})?)"
+    return compile_regex(rf"{label}(?:\.{label})*").bounded(1, MAX_LENGTH)
 
 
 def _mailbox(beyond: str) -> str:
