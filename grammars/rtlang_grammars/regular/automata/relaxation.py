@@ -32,6 +32,8 @@ class Relaxation:
             GrammarError: the budget of the terms ran out.
         """
         terms, chain = self._terms, []
+        if not terms.is_counted[term]:
+            return term
         while term not in self._relaxed and terms.kind[term] is Kind.CONCATENATION:
             chain.append(term)
             term = terms.second[term]
@@ -46,7 +48,7 @@ class Relaxation:
         terms, reach = self._terms, self._reach
         terms.budget.spend()
         kind, low, high = terms.kind[term], terms.low[term], terms.high[term]
-        if terms.depends_on_context[term]:
+        if terms.depends_on_context[term] or not terms.is_counted[term]:
             return term
         if kind is Kind.ALTERNATION:
             return terms.alternation([self.relaxed(part) for part in terms.parts[term]])

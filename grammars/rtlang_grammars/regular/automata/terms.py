@@ -54,6 +54,7 @@ class Terms:
         depends_on_context: the term has an assertion that depends on what precedes or follows the term.
         has_lookbehind: the term contains a lookbehind.
         coarse_levels: the levels (as bits) of coarse classes that no part of the term splits.
+        is_counted: the term contains a repetition or a length with bounds above one.
         may_be_nothing: the term contains a boolean operation or an assertion; all other terms except NOTHING are nonempty languages.
     """
 
@@ -70,6 +71,7 @@ class Terms:
         self.has_lookbehind: list[bool] = []
         self.may_be_nothing: list[bool] = []
         self.coarse_levels: list[int] = []
+        self.is_counted: list[bool] = []
         self.lookbehinds: list[int] = []
         self.dfas: list[syntax.Dfa] = []
         self._dfa_levels: list[int] = []
@@ -112,8 +114,11 @@ class Terms:
             levels = self._dfa_levels[first]
         else:
             levels = ALL_LEVELS
+        is_counted = low > 1 or high > 1
         for each in below:
             levels &= self.coarse_levels[each]
+            if self.is_counted[each]:
+                is_counted = True
             if self.depends_on_context[each]:
                 depends_on_context = True
             if self.has_lookbehind[each]:
@@ -124,6 +129,7 @@ class Terms:
         self.has_lookbehind.append(has_lookbehind)
         self.may_be_nothing.append(may_be_nothing)
         self.coarse_levels.append(levels)
+        self.is_counted.append(is_counted)
         return number
 
     def characters(self, mask: int) -> int:
@@ -313,11 +319,15 @@ class Terms:
             high = UNBOUNDED if node.high is None else node.high
             return self.repetition(self.load(node.item), node.low, high)
         if isinstance(node, syntax.Alternation | syntax.Intersection):
-            loaded = []
+            loaded, words = [], []
             for item in node.items:
-                loaded.append(self.load(item))
+                word = self._word(item) if isinstance(node, syntax.Alternation) else None
+                if word is None:
+                    loaded.append(self.load(item))
+                else:
+                    words.append(word)
             if isinstance(node, syntax.Alternation):
-                return self.alternation(loaded)
+                return self.alternation([*loaded, self._of_words(words)])
             return self.intersection(loaded, node.low, UNBOUNDED if node.high is None else node.high)
         if isinstance(node, syntax.Dfa):
             self.dfas.append(node)
@@ -333,6 +343,39 @@ class Terms:
         if not node.is_ahead:
             return self.behind(item_term, is_negative=node.is_negative)
         return self.ahead(self.complement(item_term) if node.is_negative else item_term)
+
+    def _word(self, node: syntax.PatternNode) -> tuple[int, ...] | None:
+        """The masks of a sequence of single characters; None for other trees."""
+        if isinstance(node, syntax.Characters):
+            return (self.partition.mask(node.points),)
+        if not isinstance(node, syntax.Concatenation):
+            return None
+        masks = []
+        for item in node.items:
+            if not isinstance(item, syntax.Characters):
+                return None
+            masks.append(self.partition.mask(item.points))
+        return tuple(masks)
+
+    def _of_words(self, words: list[tuple[int, ...]]) -> int:
+        """The alternation of words as a trie: a thousand words are not a thousand alternatives in every derivative.
+
+        Equal subtrees get the same number, so that ends are shared as well.
+        """
+        ways: list[list[int]] = [[]]  # at each depth of the last word, the alternatives that are done
+        last: tuple[int, ...] = ()
+        for word in [*sorted(set(words)), ()]:
+            common = 0
+            while common < min(len(last), len(word)) and last[common] == word[common]:
+                common += 1
+            for depth in range(len(last), common, -1):
+                rest = self.alternation(ways.pop())
+                ways[-1].append(self.concatenation(self.characters(last[depth - 1]), rest))
+            ways += [[] for _ in word[common:]]
+            if word:
+                ways[-1].append(EMPTY_TEXT)
+            last = word
+        return self.alternation(ways[0])
 
     def _merge_counts(self, members: set[int]) -> set[int]:
         """Merge alternatives that differ only in the bounds of one repetition, where the bounds touch."""
