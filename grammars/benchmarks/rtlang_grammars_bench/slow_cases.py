@@ -23,9 +23,25 @@ from rtlang_grammars_bench.rivals import GrammarEngine
 Case = tuple[Constraint, list[str]]
 """A constraint and texts that satisfy it."""
 
-_WORDS = """
-    alpha beta gamma delta order price total user name city street item value count state index token
-""".split()
+_WORDS = [
+    "alpha",
+    "beta",
+    "gamma",
+    "delta",
+    "order",
+    "price",
+    "total",
+    "user",
+    "name",
+    "city",
+    "street",
+    "item",
+    "value",
+    "count",
+    "state",
+    "index",
+    "token",
+]
 _UPPER = "ÀÉÎÕÜĄĆĘŁŃÓŚŹŻΑΒΓΔΕΖАБВГДЕЖЗ"
 _LETTERS = "abcxyzéèêñøßłžабвгдежзαβγδεζ漢字仮名交じり文한국어"
 

@@ -454,7 +454,7 @@ class LexedGrammar:
     def _winning(self, state: int) -> Iterator[tuple[int, int]]:
         """The terminals that can still win from a state, with the symbols before which they end."""
         lexer = self.tables.lexer
-        at, count = lexer.wins[int(lexer.states[state, WIN])].tolist()
+        at, count, _ = lexer.wins[int(lexer.states[state, WIN])].tolist()
         for pair in lexer.win_pairs[at : at + count].tolist():
             terminal, enders, _ = lexer.pairs[pair].tolist()
             if terminal < self.tables.num_terminals:
