@@ -78,7 +78,7 @@ def _tagged(
     think: Span = _THINK,
 ) -> ToolFormat:
     """A format of style TAGGED; `arguments` are the texts around names and values."""
-    tagged = TaggedArguments(*arguments, excludes, item, cdata)
+    tagged = TaggedArguments(*arguments, excludes, item, cdata=cdata)
     return ToolFormat(name, (call,), (around,), between, arguments=ArgumentStyle.TAGGED, tagged=tagged, reasoning=think)
 
 
