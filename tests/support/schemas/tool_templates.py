@@ -292,7 +292,18 @@ FORMATS_OF_EACH_KIND = (
     if is_long()
     else (
         *("hermes", "qwen-coder", "llama-3", "llama-4", "mistral", "mistral-args", "deepseek-v3", "harmony", "glm-4.5"),
-        *("kimi-k2", "granite-3", "command-r7b", "deepseek-v3.2", "minimax-m3", "kimi-k3", "gemma-4", "olmo-3", "xlam"),
+        *(
+            "kimi-k2",
+            "granite-3",
+            "command-r7b",
+            "deepseek-v3.2",
+            "minimax-m3",
+            "kimi-k3",
+            "gemma-4",
+            "olmo-3",
+            "minicpm-5",
+            "xlam",
+        ),
     )
 )
 """For tests that take long in each format: all of them where long tests were asked for, else one of each kind."""
