@@ -11,7 +11,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.context_free.lark_source import LarkSource, read_source
+from rtlang_grammars.context_free.lark_source import LarkSource, SourceTerminal, read_source
+from rtlang_grammars.context_free.lexer_build.blocked_terminals import BlockedTerminals
 from rtlang_grammars.context_free.lexer_build.free_sequences import FreeSequences
 from rtlang_grammars.context_free.lexer_build.indentation import NUM_COLUMNS, numbered
 from rtlang_grammars.context_free.lexer_build.inherited_temperatures import with_temperatures
@@ -22,6 +23,7 @@ from rtlang_grammars.context_free.lexer_build.token_terminals import with_disjoi
 from rtlang_grammars.lowering.schema_rules import SchemaRules
 from rtlang_grammars.machine.lexer_run.lexer_layout import (
     HOME,
+    IS_FREE,
     IS_SURE,
     KEEP,
     MANY,
@@ -33,6 +35,7 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
     ParserArrays,
 )
 from rtlang_grammars.machine.lexer_run.lexer_tables import Capture, RuleReports
+from rtlang_grammars.machine.lexer_run.ways_on import NO_WATCHES, Kind, TooLargeError, WaysOn
 from rtlang_grammars.machine.token_index.byte_kinds import ASCII_KINDS, COUNT_SHIFT, HIGH
 from rtlang_grammars.spec.constraint import Indentation
 from rtlang_grammars.spec.errors import GrammarError
@@ -131,6 +134,7 @@ class LexedTables:
             contexts[0] = self._contexts([row])[0]
         self.parser = self._parser(contexts)
         self.lexer = self._lexer()
+        self._check_start(terminals)
 
     @property
     def num_terminals(self) -> int:
@@ -236,6 +240,23 @@ class LexedTables:
                 return None
             self._everything = self._starts[number]
         return FreeSequences(self.automaton, self.rules, starts, self.ignored, self.columns, self._everything)
+
+    def _check_start(self, terminals: Sequence[SourceTerminal]) -> None:
+        """Refuse a grammar of which the lexer leaves no text."""
+        start = int(self.parser.starts[self.parser.contexts[self.rules.start]])
+        pairs = self.lexer.win_pairs[slice(*np.cumsum(self.lexer.wins[self.lexer.states[start, WIN], :2]))]
+        if self.columns is not None or self.lexer.pairs[pairs, IS_FREE].all():
+            return
+        few, exact = WaysOn(self, Kind.FEW), WaysOn(self, Kind.MANY if self.rules.num_conflicts else Kind.EXACT)
+        lead = start, start, (1 << self.automaton.num_classes) - 1, NO_WATCHES
+        try:
+            for ways_on in (few, exact):
+                if ways_on.can_end(self.rules.start, [], lead, lambda node: (self.rules.start, [])):
+                    return
+        except TooLargeError:
+            return
+        blocked = BlockedTerminals(terminals, self.automaton, self.rules)
+        raise GrammarError(*blocked.reason(few.blocked))
 
     def _line_columns(self) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
         """See `machine.lexer_run.lexer_layout.ParserArrays`."""

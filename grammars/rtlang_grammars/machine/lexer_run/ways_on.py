@@ -26,6 +26,7 @@ from rtlang_grammars.machine.lexer_run.lexer_tables import BoundTables
 
 _MAX_STEPS = 60_000
 """Steps of one answer. A question that needs more is answered as `viability` does."""
+_MAX_BLOCKED = 256
 _MAX_SUMMARIES = 1 << 16
 
 
@@ -51,7 +52,7 @@ Lead: TypeAlias = tuple[int, int, int, Watches]
 _Sequence: TypeAlias = tuple[int, ...]
 _Part: TypeAlias = tuple[int, _Sequence, Lead]
 
-_NONE: Watches = frozenset()
+NO_WATCHES: Watches = frozenset()
 
 
 class Kind(Enum):
@@ -73,7 +74,11 @@ class TooLargeError(Exception):
 
 
 class WaysOn:
-    """Answers for one grammar. The owner must serialize access."""
+    """Answers for one grammar. The owner must serialize access.
+
+    Attributes:
+        blocked: what stopped searches: a parser state, a terminal that was not found there, and the classes with which it had to begin.
+    """
 
     def __init__(self, tables: BoundTables, kind: Kind) -> None:
         self._tables, self._kind = tables, kind
@@ -87,6 +92,7 @@ class WaysOn:
             symbols = (start,) if rule < 0 else tables.rules.rule_symbols[rule]
             self._kernels.setdefault(state, []).append((symbols[num_read:], num_read, -1 if rule < 0 else heads[rule]))
         self._num_steps = 0
+        self.blocked: dict[tuple[int, int, int], None] = {}
         self._forget()
 
     @property
@@ -187,7 +193,10 @@ class WaysOn:
             if symbol >= 0:
                 to = self._shifted(at, symbol)
                 start = self.start_after(to)
-                for _, _, classes, watches in self.lexed(reached)[0].get(symbol, ()):
+                found = self.lexed(reached)[0].get(symbol, ())
+                if not found and len(self.blocked) < _MAX_BLOCKED:
+                    self.blocked[at, symbol, reached[2]] = None
+                for _, _, classes, watches in found:
                     push(owner, position + 1, to, (start, start, classes, watches))
                 continue
             goto = int(self._tables.parser.gotos[at, -1 - symbol])
@@ -285,7 +294,7 @@ class WaysOn:
                         seen.add((target, after))
                         todo.append((target, everything, after))
             for terminal, group in guesses.items() if self._kind is not Kind.FEW else ():
-                watched = {Watch(state, terminal, False, 0)} if self._kind is Kind.EXACT else _NONE
+                watched = {Watch(state, terminal, False, 0)} if self._kind is Kind.EXACT else NO_WATCHES
                 key = terminal, watches | watched
                 found[key] = found.get(key, 0) | group
         self._ends[asked] = found
@@ -305,7 +314,7 @@ class WaysOn:
 
     def _watched(self, watches: Watches, classes: int) -> list[tuple[int, Watches]]:
         """Classes in parts with watches after each; without those after which a guess was wrong."""
-        parts = {_NONE: classes} if classes else {}
+        parts = {NO_WATCHES: classes} if classes else {}
         for watch in watches:
             after: dict[Watches, int] = {}
             for left, part in parts.items():
@@ -328,7 +337,7 @@ class WaysOn:
             else:
                 is_found |= ended == 0 and winner == terminal
         if target < 0:
-            return _NONE if is_found else None
+            return NO_WATCHES if is_found else None
         if age + 1 > MAX_BACK or (is_found and lexer.states[target, IS_SURE]):
             return None
         return frozenset({Watch(target, terminal, is_found, age + 1)})

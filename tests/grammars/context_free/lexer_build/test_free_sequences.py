@@ -13,10 +13,10 @@ CASES = [
     ('start: N N\nN: /[0-9]+/\n%ignore " "', set()),
     ('start: N N | N "."\nN: /[0-9]+/', {"N"}),
     ('start: N N | N "."\nN: /[0-9]/', set()),
-    ('start: "(" T ")"\nT: /[a-z)]+/', {"LPAR", "T"}),
+    ('start: "(" T ")" | "%"\nT: /[a-z)]+/', {"LPAR", "T"}),
     ('start: "(" T ")"\nT: /[a-z]+/', set()),
     ('start: A B\nA: /a(?=b)/\nB: "b" | "c"', set()),
-    ('start: A B\nA: /a(?=d)/\nB: "b" | "c"', {"A"}),
+    ('start: A B | "%"\nA: /a(?=d)/\nB: "b" | "c"', {"A"}),
     ('start: x | y\nx: A B\ny: A B\nA: "a"\nB: "b"', set()),
     ("start: x A | y B\nx: A\ny: A\nA: /a+/\nB: /b/", {"A"}),
 ]
