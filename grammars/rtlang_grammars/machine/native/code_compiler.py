@@ -7,12 +7,14 @@ METH_FASTCALL function that reads numpy's arrays itself. The result depends on n
 
 Loaded only where code is compiled.
 """
-# mypy: disable-error-code="no-untyped-def, untyped-decorator, misc, no-untyped-call, import-untyped, no-any-return, attr-defined"
+# mypy: disable-error-code="no-untyped-def, untyped-decorator, misc, no-untyped-call, import-untyped, no-any-return, attr-defined, method-assign"
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -67,7 +69,7 @@ def compile_group(
         entries: by name the function, the types of its arguments, and whether it runs without the interpreter's lock.
         inner: all functions that compiled code may call, and their options.
     """
-    with global_compiler_lock:
+    with global_compiler_lock, _remembered_calls(), _no_collections():
         context = cpu_target.target_context
         context.refresh()
         cpu_target.typing_context.refresh()
@@ -108,6 +110,36 @@ def compile_group(
         )
 
 
+@contextlib.contextmanager
+def _remembered_calls() -> Iterator[None]:
+    """Let numba resolve each operator only once for the same types, which takes it a quarter of the time: it tries some fifteen ways."""
+    original, known = types.BaseFunction.get_call_type, {}
+
+    def get_call_type(function, context, args, kws):
+        key = function, tuple(args), tuple(sorted(kws.items()))
+        if key not in known:
+            known[key] = original(function, context, args, kws)
+        return known[key]
+
+    types.BaseFunction.get_call_type = get_call_type
+    try:
+        yield
+    finally:
+        types.BaseFunction.get_call_type = original
+
+
+@contextlib.contextmanager
+def _no_collections() -> Iterator[None]:
+    """Keep objects until the end: nearly all are needed, and looking for others takes a sixth of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def _collect(library: Any, parts: dict[Any, None]) -> None:
     """Add a library and all that it needs."""
     if library not in parts:
@@ -146,13 +178,30 @@ class _Lowering(NativeLowering):
         return True
 
 
+_NEEDLESS = frozenset(
+    (
+        "WithLift",
+        "InlineClosureLikes",
+        "InlineInlinables",
+        "RewriteSemanticConstants",
+        "DeadBranchPrune",
+        "MakeFunctionToJitFunction",
+        "FindLiterallyCalls",
+        "LiteralUnroll",
+        "LiteralPropagationSubPipelinePass",
+        "NopythonRewrites",
+    )
+)
+"""Passes for closures, literal arguments, tuples of several types and expressions of whole arrays, none of which are used here."""
+
+
 class _Pipeline(compiler.CompilerBase):
-    """numba's passes, with `_Lowering`."""
+    """numba's passes as far as they are needed, with `_Lowering`."""
 
     def define_pipelines(self):
         builder, manager = compiler.DefaultPassBuilder, PassManager("rtlang")
-        manager.passes.extend(builder.define_untyped_pipeline(self.state).passes)
-        manager.passes.extend(builder.define_typed_pipeline(self.state).passes)
+        for part in (builder.define_untyped_pipeline(self.state), builder.define_typed_pipeline(self.state)):
+            manager.passes.extend(each for each in part.passes if each[0].__name__ not in _NEEDLESS)
         manager.add_pass(_Lowering, "lowering")
         manager.add_pass(NoPythonBackend, "nopython mode backend")
         manager.finalize()
