@@ -245,20 +245,19 @@ class OptionInterpreter:
         following = text + letter
         return following in terminal.words or following in _prefixes(terminal.words)
 
-    def _winner(self, place: OptionPlace) -> OptionTerminal | None:
-        """The terminal that ends after the present lexeme, if it ended here."""
+    def _winner(self, place: OptionPlace) -> tuple[OptionTerminal | None, bool]:
+        """The terminal that ends after the present lexeme, if it ended here, and whether it must."""
         found = [each for each in self._expected(place.states) if place.lexeme and self._matches(place, each)]
-        lazy = [each for each in found if each.is_lazy]
-        return min(lazy or found, key=lambda each: self._order[each.name], default=None)
+        lazy = [each for each in found if each.is_lazy and each.name not in dict(place.expired)]
+        return min(lazy or found, key=lambda each: self._order[each.name], default=None), bool(lazy)
 
     def _read(self, place: OptionPlace, text: str, *, is_final: bool = False) -> tuple[OptionPlace, bool] | None:
         """The place after letters, and whether a lexeme ended in them."""
         has_ended = False
         while text or is_final:
-            winner = self._winner(place)
+            winner, is_over = self._winner(place)
             if winner is not None:
                 place = place._replace(match=(len(place.lexeme), winner.name))
-            is_over = winner is not None and winner.is_lazy
             letter = text[:1]
             goes_on = bool(text) and not is_over
             if goes_on and any(self._goes_on(place, each, letter) for each in self._expected(place.states)):

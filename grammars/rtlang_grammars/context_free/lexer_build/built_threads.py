@@ -25,11 +25,13 @@ class StateNode(NamedTuple):
         moves: the places of the states after it, with the bytes that lead there as bits.
         is_match: whether the terminal ends there.
         expired: the place of the state in its place once the budget is used up; -1 without a budget.
+        is_used_up: whether the budget is used up.
     """
 
     moves: list[tuple[int, int]]
     is_match: bool
     expired: int
+    is_used_up: bool
 
 
 class _Walk:
@@ -86,7 +88,7 @@ def built_states(terminal: BuiltTerminal, budget: Budget) -> list[StateNode]:
         ends = is_match and (is_expired or terminal.is_lazy)
         moves = [] if ends else [(place(to, is_expired), symbols) for to, symbols in walk.moves(state).items()]
         expired = place(state, True) if walk.has_body and not is_expired and not is_start and not ends else -1
-        return StateNode(moves, is_match, expired)
+        return StateNode(moves, is_match, expired, is_expired)
 
     found.append(node(walk.start, False, True))
     at = 0
@@ -103,18 +105,18 @@ def emit_built(
     terminal: BuiltTerminal,
     budget: Budget,
     emit_split: Callable[[], int],
-    fill: Callable[[int, list[tuple[int, int]], bool], None],
+    fill: Callable[[int, list[tuple[int, int]], bool, bool], None],
 ) -> tuple[int, dict[int, int]]:
     """Emit the states of a terminal as threads.
 
     Args:
         emit_split: emits an instruction to be filled, and returns its place.
-        fill: gives an instruction its moves (place, bytes as bits), and whether the terminal matches there.
+        fill: gives an instruction its moves (place, bytes as bits), whether the terminal matches there, and whether its budget is used up.
     Returns:
         Where the terminal begins, and for each instruction that has one the instruction after its budget.
     """
     states = built_states(terminal, budget)
     places = [emit_split() for _ in states]
     for at, state in zip(places, states, strict=True):
-        fill(at, [(places[to], symbols) for to, symbols in state.moves], state.is_match)
+        fill(at, [(places[to], symbols) for to, symbols in state.moves], state.is_match, state.is_used_up)
     return places[0], {at: places[each.expired] for at, each in zip(places, states, strict=True) if each.expired >= 0}

@@ -547,7 +547,7 @@ class LexerAutomaton:
                 reading.append(at)
             elif isinstance(instruction, TerminalMatch):
                 terminal, num_behind = instruction
-                if self._program.is_lazy[terminal]:
+                if at in self._program.lazy_ends:
                     winner, is_over = terminal if not is_over else min(winner, terminal), True
                     continue
                 if not is_over and (winner < 0 or (num_behind, terminal) < (behind, winner)):

@@ -94,7 +94,7 @@ class TerminalProgram:
         entries: where each terminal begins.
         owners: the terminal of each instruction.
         is_ordered: for each terminal, whether Python's order decides which of its matches counts: it has lazy quantifiers.
-        is_lazy: for each terminal, whether the lexeme ends where it first matches, whatever other terminals would read.
+        lazy_ends: matches at which the lexeme ends, whatever other terminals would read.
         max_tokens: for terminals with a budget of tokens, that budget.
         expired: for instructions of these, the instruction after the budget.
     """
@@ -112,7 +112,7 @@ class TerminalProgram:
         self.entries: list[int] = []
         self.owners: list[int] = []
         self.is_ordered: list[bool] = []
-        self.is_lazy = [each.built is not None and each.built.is_lazy for each in terminals]
+        self.lazy_ends: set[int] = set()
         self.max_tokens: dict[int, int] = {}
         self.expired: dict[int, int] = {}
         self._has_tokens = any(each.tokens is not None for each in terminals)
@@ -174,10 +174,12 @@ class TerminalProgram:
     def _built(self, number: int, terminal: BuiltTerminal) -> int:
         """A terminal that is given as a language."""
 
-        def fill(at: int, moves: list[tuple[int, int]], is_match: bool) -> None:
+        def fill(at: int, moves: list[tuple[int, int]], is_match: bool, is_used_up: bool) -> None:
             heads = [self._emit(Read(symbols, to)) for to, symbols in moves]
             if is_match:
                 heads.append(self._emit(TerminalMatch(number, 0)))
+                if terminal.is_lazy and not is_used_up:
+                    self.lazy_ends.add(heads[-1])
             self.code[at] = Split(tuple(heads))
 
         entry, expired = emit_built(terminal, self._budget, lambda: self._emit(Split(())), fill)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import random
 
+import numpy as np
 import pytest
 
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
+from rtlang_grammars.machine.batch import fill_tree
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.errors import GrammarError
@@ -143,6 +145,19 @@ def test_budgets_belong_to_places() -> None:
     assert forked.accepts(completion)
 
 
+def test_drafts_count_from_their_places() -> None:
+    matcher = begun(WORD_BUDGET, b"<t>")
+    drafts = [b"ab ", b"ab ", b"</t>", b"1", b"cd"]
+    parents = [-1, 0, 1, 2, 1]
+    rows = np.empty((5, backend()._index.num_words), dtype=np.int32)
+    assert fill_tree(matcher, [IDS[each] for each in drafts], parents, rows) == [True, True, True, True, False]
+    assert not rows[4].any()  # a third token of the rule
+    for count in range(1, 5):
+        alone = np.empty_like(rows[0])
+        begun(WORD_BUDGET, b"<t>", *drafts[:count]).fill_bitmask(alone)
+        assert (alone == rows[count - 1]).all()
+
+
 def test_budgets_count_each_occurrence_and_the_tokens_that_touch_it() -> None:
     repeated = begun('start: r+ "1"\nr[max_tokens=2]: /[a-z]+ /', *[b"ab "] * 5)
     assert {b"ab ", b"1"} <= allowed(repeated)
@@ -200,7 +215,11 @@ def test_random_rules_with_options_are_followed_as_by_the_interpreter() -> None:
     for seed in range(sized(2000, usual=15)):
         rng = random.Random(seed)
         grammar = random_option_grammar(rng)
-        matcher = options.compile(Constraint(ConstraintKind.LARK, grammar.source)).matcher()
+        try:
+            matcher = options.compile(Constraint(ConstraintKind.LARK, grammar.source)).matcher()
+        except GrammarError as error:
+            assert "no terminal that can start it" in error.reason  # noqa: PT017 - one grammar in 2,000
+            continue
         interpreter = OptionInterpreter(grammar, order_of_terminals(grammar))
         place, walked = interpreter.start, list[bytes]()
         for _ in range(8):
