@@ -1,4 +1,5 @@
-"""Macros of xgrammar's EBNF in GBNF: `Token(1, 2)`, `ExcludeToken(1)`, `TagDispatch(...)` and `TokenTagDispatch(...)`.
+"""Macros of xgrammar's EBNF in GBNF: `Token(1, 2)`, `ExcludeToken(1)`, `TagDispatch(...)`, `TokenTagDispatch(...)`, `Regex(...)` and
+`Substring(...)`.
 
 A dispatch is free text in which a rule follows each tag: `TagDispatch(("<call>", body), loop_after_dispatch=true, excludes=("</p>",))`.
 
@@ -14,10 +15,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from rtlang_grammars.context_free.ebnf import EbnfRepeat, Expression, Name, choice, sequence
-from rtlang_grammars.regular.language import Language
+from rtlang_grammars.context_free.notation.terminal_expressions import runs_of
+from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.spec.errors import GrammarError
 
-MACROS = ("TagDispatch", "TokenTagDispatch", "Token", "ExcludeToken")
+MACROS = ("TagDispatch", "TokenTagDispatch", "Token", "ExcludeToken", "Regex", "Substring")
 """Names that begin a macro where a bracket follows at once."""
 
 _PART = re.compile(
@@ -159,6 +161,12 @@ def expand(macro: Macro, build: MacroBuilder) -> Expression:
         if macro.options:
             raise GrammarError(f"{macro.name}: expected ids of tokens only")
         return build.tokens(_ids(macro.name, macro.values, at_least=1), is_excluded=macro.name == "ExcludeToken")
+    if macro.name == "Regex":
+        return build.text("regex", _regex(macro))
+    if macro.name == "Substring":
+        if macro.options or not macro.values:
+            raise GrammarError("Substring: expected strings only")
+        return build.text("substring", runs_of([each.text for each in macro.values if isinstance(each, MacroText)]))
     known = ("excludes", "loop_after_dispatch", "stop_eos", "stop_str", "stops")
     for key in macro.options:
         if key not in (known if macro.name == "TagDispatch" else known[:2]):
@@ -174,6 +182,20 @@ def expand(macro: Macro, build: MacroBuilder) -> Expression:
     if macro.name == "TokenTagDispatch":
         return _token_dispatch(macro, pairs, build, is_loop=is_loop)
     return _dispatch(macro, pairs, build, is_loop=is_loop)
+
+
+def _regex(macro: Macro) -> Language:
+    for key in macro.options:
+        if key not in ("flags", "json_string"):
+            raise GrammarError(f"Regex: option {key!r}: expected one of flags, json_string")
+    (pattern,) = _texts("Regex", macro.values) if len(macro.values) == 1 else [""]
+    flags = macro.options.get("flags", MacroText(""))
+    if not pattern or not isinstance(flags, MacroText) or not set(flags.text) <= set("imsx"):
+        raise GrammarError("Regex: expected one pattern, and flags of the letters i, m, s and x")
+    written = f"(?{flags.text}:{pattern})" if flags.text else pattern
+    language = compile_regex(written, dialect="python")
+    is_in_string = "json_string" in macro.options and _flag(macro, "json_string")
+    return language.in_json_string() if is_in_string else language
 
 
 def _dispatch(macro: Macro, pairs: list[tuple[Value, Name]], build: MacroBuilder, *, is_loop: bool) -> Expression:

@@ -43,6 +43,15 @@ def test_dispatches_have_the_texts_of_a_search_for_the_first_mark(macro: str, pa
     assert [text for text in TEXTS if cfg_accepts(cfg, text)] == [text for text in TEXTS if re.fullmatch(pattern, text)]
 
 
+def test_patterns_and_runs_are_terminals() -> None:
+    cfg = read_gbnf('root ::= Regex("a+/?", flags="i") Substring("<a", "/", "a")')
+    pattern = r"a+/?(?:<a(?:/a?)?|/a?|a)?"
+    assert [text for text in TEXTS if cfg_accepts(cfg, text)] == [text for text in TEXTS if re.fullmatch(pattern, text)]
+    cfg = read_gbnf(r'root ::= "\"" Regex("[a\n]+", json_string=true) "\""')
+    assert cfg_accepts(cfg, '"a\\n\\u0061"')
+    assert not cfg_accepts(cfg, '"a\n"')
+
+
 def test_tokens_are_terminals() -> None:
     cfg = read_gbnf(
         "root ::= Token(5, 7, 5) ExcludeToken(3) TokenTagDispatch((9, call), excludes=(2,))\ncall ::= [a-z]"
@@ -60,6 +69,9 @@ def test_tokens_are_terminals() -> None:
         ('root ::= TagDispatch(("t", a), stops=true)\na ::= "a"', "stops: expected values in brackets", "1:21"),
         ('root ::= TagDispatch(("t", a), stop_eos=false)\na ::= "a"', "expected stops beside it", "1:21"),
         ('root ::= TagDispatch(("t", a), foo=1)\na ::= "a"', "option 'foo': expected one of excludes", "1:21"),
+        ('root ::= Regex("a", "b")', "expected one pattern, and flags", "1:15"),
+        ('root ::= Regex("a", flags="q")', "expected one pattern, and flags", "1:15"),
+        ("root ::= Substring()", "expected strings only", "1:19"),
         ("root ::= Token()", "expected ids of tokens", "1:15"),
         ('root ::= TokenTagDispatch((1, a), excludes=(1,))\na ::= "a"', "both a trigger and excluded", "1:26"),
         ('root[temperature=0.7] ::= "a"', "options of rules are supported in Lark grammars", "1:5"),

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from rtlang_grammars.context_free.notation.parameters import with_parameters_written_out
 from rtlang_grammars.context_free.notation.rule_options import RuleOptions, read_options
 from rtlang_grammars.context_free.notation.scanner import (
     Definition,
@@ -30,7 +31,11 @@ _IS_EXTENDED = re.compile(
     r"%(?:json|regex|lark|llguidance|grammar_options)\b|[@&]|~(?![ \t]*\d)|\{[ \t]*[-\d,]|[A-Za-z0-9_]-[A-Za-z0-9_]|\w[ \t]*\[|\"\"|::"
 )
 _MAX_NESTING = 16
-_GLOBAL_OPTIONS = ("allow_initial_skip", "no_forcing", "allow_invalid_utf8")
+_GLOBAL_OPTIONS = ("allow_initial_skip", "no_forcing", "allow_invalid_utf8", "ignore_once")
+_REFUSED_OPTIONS = {
+    "allow_invalid_utf8": "texts are UTF-8",
+    "ignore_once": "an ignored terminal may follow another; bound it in a rule",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +122,7 @@ def read_notation(source: str) -> PlainLark:
     """
     if _IS_EXTENDED.search(source) is None:
         return PlainLark(source, source)
+    source = with_parameters_written_out(source)
     found = PlainLark(source, source)
     names = _Names(source)
     written = _Rewriter(found, names, source, 0, "", 0).rewritten()
@@ -315,8 +321,8 @@ class _Rewriter:
                 raise GrammarError(f"{name.strip()}: {option!r}: expected one of {', '.join(_GLOBAL_OPTIONS)}")
             if not isinstance(given, bool):
                 raise GrammarError(f"{name.strip()}: {option} = {given!r}: expected true or false")
-            if option == "allow_invalid_utf8" and given:
-                raise GrammarError(f"{name.strip()}: {option} = true is not supported: texts are UTF-8")
+            if given and option in _REFUSED_OPTIONS:
+                raise GrammarError(f"{name.strip()}: {option} = true is not supported: {_REFUSED_OPTIONS[option]}")
         if not self._prefix:
             self._found.skips_at_start = bool(plain.get("allow_initial_skip", self._found.skips_at_start))
 
@@ -327,8 +333,6 @@ class _Rewriter:
         self._copy(definition.name.start)
         name = self._name(definition.name)
         self._put(name, definition.name.end)
-        if any(each.text == "::" for each in (*definition.parameters, *definition.body)):
-            raise GrammarError("rules with parameters (::) are not supported: write the rule out for each value")
         body: Sequence[NotationToken] = definition.body
         if definition.options is not None:
             options = read_options(definition.options, definition.name.text)

@@ -223,8 +223,17 @@ def substrings_of(source: str) -> Language:
     ):
         raise GrammarError(f"%regex: {name}: expected {'a list of strings' if is_list else 'a string'}")
     chunks = value if is_list else list(value) if name == "substring_chars" else _WORDS.findall(value)
+    return runs_of(chunks)
+
+
+def runs_of(chunks: Sequence[str]) -> Language:
+    """The runs of consecutive chunks, the empty one among them.
+
+    Raises:
+        GrammarError: there are too many.
+    """
     if len(chunks) > _MAX_CHUNKS:
-        raise GrammarError(f"%regex: {name}: {len(chunks)} parts; at most {_MAX_CHUNKS} are allowed")
+        raise GrammarError(f"runs of {len(chunks)} parts: at most {_MAX_CHUNKS} are allowed")
     chunks = [each for each in chunks if each]
     return LongRuns(chunks) if len(chunks) > MANY_CHUNKS else _runs(chunks)[0]
 

@@ -71,9 +71,9 @@ def test_equal_rules_with_options_share_a_terminal() -> None:
         ("start: B\nB: %json {}", "2:1", "%json: not allowed in a terminal"),
         ('start: a{3,2}\na: "x"', "1:1", "bounds in ascending order"),
         ('%llguidance {"a": true}\nstart: "x"', "1:1", "'a': expected one of allow_initial_skip"),
+        ('%llguidance {"ignore_once": true}\nstart: "x"', "1:1", "ignore_once = true is not supported"),
         ('%grammar_options {"allow_initial_skip": 1}\nstart: "x"', "1:1", "expected true or false"),
         ('start: %lark { item: "a" }', "1:1", "start rule start is not defined"),
-        ('start: a::0\na::_: "x"', "1:1", "rules with parameters"),
     ],
 )
 def test_errors_have_the_place_of_the_item(source: str, location: str, reason: str) -> None:
