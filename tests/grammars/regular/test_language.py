@@ -274,3 +274,15 @@ def test_bounded_languages_are_cached_up_to_a_limit() -> None:
         assert not language.bounded(0, high).accepts("a" * (high + 1))
     assert language.bounded(0, 2) is not first
     assert are_equal(language.bounded(0, 2), first)
+
+
+def test_alternations_of_words_are_what_python_matches() -> None:
+    rng = random.Random(12)
+    for _ in range(sized(200, usual=20)):
+        words = ["".join(rng.choices("ab", k=rng.randint(0, 5))) for _ in range(rng.randint(2, 30))]
+        classes = [word.replace("a", "[ab]", 1) if rng.random() < 0.2 else word for word in words]
+        pattern = "(?:" + "|".join(classes) + ")" + rng.choice(["", "+", "{2,3}", "b?"])
+        language = compile_regex(pattern, dialect="python")
+        for _ in range(40):
+            text = "".join(rng.choices("ab", k=rng.randint(0, 9)))
+            assert language.accepts(text, Budget()) is bool(re.fullmatch(pattern, text)), (pattern, text)

@@ -4,9 +4,9 @@ After `[a-z]` of `[a-z]{3,500}` and after its hundredth letter, the same tokens 
 The relaxed terms of the two are equal, so that one mask serves both, and a few states serve all lengths.
 
 A repetition takes at least one character for each item that is not empty. So a string of up to `reach` characters cannot tell a maximum
-above `reach` from none, nor minimums above `reach` from each other (less if items are longer); what is missing can be added. A bound on the
-length of the whole is dropped if every beginning of `reach` characters can be completed within it. Boolean operations are left as they
-are, because there a completion of one part need not be one of the others.
+above `reach` from none, nor minimums above `reach` from each other (less, if items are longer); what is missing can be added. A bound
+on the length of the whole is dropped if every beginning of `reach` characters can be completed within it. Boolean operations are left as
+they are, because there a completion of one part need not be one of the others.
 """
 
 from __future__ import annotations

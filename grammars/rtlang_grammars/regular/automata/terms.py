@@ -345,10 +345,10 @@ class Terms:
         return self.ahead(self.complement(item_term) if node.is_negative else item_term)
 
     def _word(self, node: syntax.PatternNode) -> tuple[int, ...] | None:
-        """The masks of a sequence of single characters; None for other trees."""
+        """The masks of a sequence of one or more single characters; None for other trees."""
         if isinstance(node, syntax.Characters):
             return (self.partition.mask(node.points),)
-        if not isinstance(node, syntax.Concatenation):
+        if not isinstance(node, syntax.Concatenation) or not node.items:
             return None
         masks = []
         for item in node.items:
