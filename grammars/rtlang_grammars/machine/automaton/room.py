@@ -12,7 +12,7 @@ import sys
 import numpy as np
 from numpy.typing import NDArray
 
-MIN_MAPPED_BYTES = 1 << 17
+MIN_MAPPED_BYTES = 1 << 20
 
 
 def empty_room(num_rows: int, num_columns: int) -> NDArray[np.int32]:
