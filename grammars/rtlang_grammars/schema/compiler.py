@@ -53,6 +53,7 @@ _KEYWORDS: dict[JsonType, dict[str, Keyword]] = {
         JsonType.OBJECT: containers.OBJECTS,
     }.items()
 }
+_FEW_PATTERNS = 4
 _DEFERRED_KEYWORDS = (*applicators.DEFERRED_KEYWORDS, *containers.DEFERRED_KEYWORDS)
 
 
@@ -129,7 +130,7 @@ class _Worklist:
                     else:
                         made.append(shape)
         if len(made) > 1:
-            made = list(dict.fromkeys(made))
+            made = _joined(list(dict.fromkeys(made)))
         if literals:
             made.append(LiteralShape(tuple(literals.values())))
         return tuple(made)
@@ -199,6 +200,25 @@ def _intervals(body: NumberBody, excluded: frozenset[Hashable]) -> Iterator[Numb
         )
         if not interval.is_empty():
             yield _number(interval)
+
+
+def _joined(made: list[Alternative]) -> list[Alternative]:
+    """Return alternatives with one string in place of many that have patterns, whose automata would run beside each other."""
+    patterns = [each for each in made if isinstance(each, StringShape) and _has_pattern(each)]
+    if len(patterns) <= _FEW_PATTERNS:
+        return made
+    first, *others = [
+        each.language.bounded(each.min_length, each.max_length) if each.min_length or each.max_length else each.language
+        for each in patterns
+        if each.language is not None
+    ]
+    joined = StringShape(first.union(*others))
+    rest = [each for each in made if each not in patterns]
+    return [*rest, joined]
+
+
+def _has_pattern(shape: StringShape) -> bool:
+    return shape.language is not None and not shape.language.is_any_text
 
 
 def _number(body: NumberBody) -> NumberShape:

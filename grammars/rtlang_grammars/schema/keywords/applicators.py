@@ -32,7 +32,9 @@ from rtlang_grammars.schema.normal_form.facets import (
     Conj,
     Facet,
     FacetMark,
+    NumberBody,
     ObjectBody,
+    StringBody,
     meet,
 )
 from rtlang_grammars.schema.reading.dialects import invalid_value
@@ -44,6 +46,10 @@ MAX_CONTEXT = (
     8  # facets of the adjacent keywords with which the branches of a oneOf are intersected before they are compared
 )
 MAX_CASES_WITHOUT_DISCRIMINATOR = 64  # facets of a oneOf for objects that lack its discriminator
+MAX_EXCLUDED = (
+    16  # patterns or steps of other branches that are excluded from one branch of a oneOf; the automata multiply
+)
+MAX_COMPARED_STATES = 12_000  # that comparing branches with patterns may create; after that they count as overlapping
 MAX_PAIRS = 20_000  # limit on the square of the number of branches of a oneOf that are compared pairwise
 
 
@@ -231,6 +237,10 @@ def _separate(
         if failed is not None and others:  # the branches of a oneOf are alike, so the next would exceed the limit too
             union.update(dict.fromkeys(_with_mark(lists[index], node, failed)))
             continue
+        if sum(any(map(_has_automaton, lists[other])) for other in others) > MAX_EXCLUDED:
+            reason = f"more than {MAX_EXCLUDED} other branches with a pattern or a step overlap one"
+            union.update(dict.fromkeys(_with_mark(lists[index], node, reason)))
+            continue
         negations = [_negation(algebra, conjs[other]) for other in others]
         try:
             outside = [algebra.all_of([conj], kind, False, node, "oneOf") for conj in dict.fromkeys(negations)]
@@ -240,6 +250,18 @@ def _separate(
             facets = _with_mark(lists[index], node, failed)
         union.update(dict.fromkeys(facets))
     return tuple(union)
+
+
+def _has_automaton(facet: Facet) -> bool:
+    """Whether excluding a facet multiplies an automaton."""
+    body = facet.body
+    if facet.literals is not None:
+        return False
+    return (
+        bool(body.texts)
+        if isinstance(body, StringBody)
+        else isinstance(body, NumberBody) and body.multiple_of not in (None, 1)
+    )
 
 
 def _negation(algebra: Algebra, branch: Conj) -> Conj:
@@ -279,8 +301,11 @@ def _overlapping_branches(
     overlapping: dict[int, list[int]] = {index: [] for index in nonempty}
     if len(nonempty) ** 2 > MAX_PAIRS:
         return None
+    is_costly = {index: any(map(_has_automaton, lists[index])) for index in nonempty}
+    most_states = algebra.budget.num_states + MAX_COMPARED_STATES
     for a, b in combinations(nonempty, 2):
-        if any(overlap(algebra, one, other) for one in lists[a] for other in lists[b]):
+        is_unknown = algebra.budget.num_states > most_states and is_costly[a] and is_costly[b]
+        if is_unknown or any(overlap(algebra, one, other) for one in lists[a] for other in lists[b]):
             overlapping[a].append(b)
             overlapping[b].append(a)
     return overlapping

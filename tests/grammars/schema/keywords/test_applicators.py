@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 from rtlang_grammars.schema.compiler import compile_shapes
 from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.reading.report import KeywordStatus
+from rtlang_grammars.schema.shape_graph.shapes import StringShape
 from rtlang_grammars.spec.errors import GrammarError
 from tests.support.schemas.shape_interpreter import shape_accepts
 
@@ -82,3 +83,36 @@ def test_an_all_of_that_expands_to_too_many_cases_is_refused_with_its_location()
 def test_a_thousand_const_branches_become_one_alternative() -> None:
     graph = compile_shapes({"anyOf": [{"const": f"v{index}"} for index in range(1000)]})
     assert len(graph.shapes[graph.root].alternatives) == 1
+
+
+def test_many_overlapping_patterns_or_steps_in_one_of_are_checked_and_disjoint_ones_are_exact() -> None:
+    overlapping: dict[str, tuple[list[dict[str, Any]], Any]] = {
+        "patterns": (
+            [{"type": "string", "pattern": f"^[a-z]*{letter}[a-z]*$"} for letter in "abcdefghijklmnopqrstuvwx"],
+            "ayz",
+        ),
+        "steps": ([{"type": "integer", "multipleOf": 2 * i + 3} for i in range(24)], 2 * 23 + 3),
+    }
+    for branches, value in overlapping.values():
+        schema = {"oneOf": branches}
+        graph = compile_shapes(schema)
+        assert [each.keyword for each in graph.report.with_status(KeywordStatus.CHECKED)] == ["oneOf"]
+        assert shape_accepts(graph, value)
+    disjoint = {"oneOf": [{"type": "string", "pattern": f"^k{i}-[a-z]+$"} for i in range(24)]}
+    graph = compile_shapes(disjoint)
+    assert graph.report.is_exact
+    for value in ("k3-ab", "k23-a", "k24-a", "k3-", 3):
+        assert shape_accepts(graph, value) is Draft202012Validator(disjoint).is_valid(value), value
+
+
+def test_many_patterns_at_one_place_are_one_string() -> None:
+    branches = [
+        {"type": "string", "pattern": f"^{letter}+[a-f]*$", "maxLength": i + 2} for i, letter in enumerate("abcdef")
+    ]
+    schema = {"anyOf": [*branches, {"type": "string", "minLength": 9}, {"enum": ["b!", 4]}]}
+    graph = compile_shapes(schema)
+    (shape,) = [each for each in graph.shapes if len(each.alternatives) > 1]
+    assert sum(isinstance(each, StringShape) for each in shape.alternatives) == 2
+    oracle = Draft202012Validator(schema)
+    for value in ("", "a", "aa", "aaa", "bcf", "bcff", "fabcdef", "fabcdeff", "ffffffffff", "b!", "c!", 4, 5):
+        assert shape_accepts(graph, value) is oracle.is_valid(value), value
