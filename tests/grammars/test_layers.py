@@ -42,6 +42,7 @@ LEVELS: dict[str, dict[str, int]] = {
         "gbnf_reader": 3,
         "lark_reader": 3,
         "lexer_build": 3,
+        "regular_terminals": 2,
     },
     "formats": {
         "description": 0,
@@ -82,6 +83,7 @@ LEVELS: dict[str, dict[str, int]] = {
         "grammar": 5,
         "table_completion": 6,
         "matcher": 7,
+        "anywhere_grammar": 4,
         "token_readings": 8,
         "batch": 8,
         "export": 8,
@@ -96,7 +98,8 @@ LEVELS: dict[str, dict[str, int]] = {
         "structure_tables": 2,
         "schema_rules": 2,
         "lexed_tables": 3,
-        "compilation": 4,
+        "anywhere_tables": 4,
+        "compilation": 5,
     },
 }
 """Of each folder with inner folders, the level of its parts. A part imports parts of lower levels only."""

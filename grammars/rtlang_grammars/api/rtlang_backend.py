@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 
@@ -13,11 +14,13 @@ import numpy as np
 
 from rtlang_grammars.completion.completion_path import TokenTable
 from rtlang_grammars.completion.forced_text import ForcedText
-from rtlang_grammars.lowering.compilation import Compilation, build
+from rtlang_grammars.lowering.compilation import GRAMMARS, Built, Compilation, build, build_rules
 from rtlang_grammars.lowering.languages.usual_formats import explore_usual_formats
+from rtlang_grammars.machine.anywhere_grammar import AnywhereCompletion, AnywhereGrammar
 from rtlang_grammars.machine.grammar import MachineGrammar
 from rtlang_grammars.machine.lexer_run.lexed_completion import LexedCompletion
 from rtlang_grammars.machine.lexer_run.lexed_grammar import LexedGrammar
+from rtlang_grammars.machine.lexer_run.lexer_tables import BoundTables
 from rtlang_grammars.machine.matcher import Completion, MachineMatcher
 from rtlang_grammars.machine.native import native_code
 from rtlang_grammars.machine.table_completion import TableCompletion
@@ -101,13 +104,27 @@ class RtlangBackend:
         store = self.store
         tokens = self._index.vocabulary.tokens
         compilation = Compilation(constraint, self._schema_options, self._limits, self._allow_checked, tokens)
-        if has_lexer(constraint):
+        if constraint.kind is ConstraintKind.LARK and constraint.lexer is not Lexer.ANYWHERE:
             native_code.prepare(native_code.LEXER)  # before its budget of time begins
             return self._compile_lexed(compilation, Budget(self._limits, is_unwanted))
-        built = None if store is None else store.find(compilation)
-        is_new, started = built is None, time.thread_time()
+        is_grammar, started = constraint.kind in GRAMMARS, time.thread_time()
+        built: Built | BoundTables | None = None
+        if store is not None:
+            built = (
+                store.find_rules(compilation, self._built_again(compilation)) if is_grammar else store.find(compilation)
+            )
+        is_new = built is None
         if built is None:
-            built = build(compilation, budget)
+            built = build_rules(compilation, budget) if is_grammar else build(compilation, budget)
+        if not isinstance(built, Built):
+            if store is not None:
+                store.keep_lexed(compilation, built, is_new=is_new)
+            native_code.prepare(native_code.LEXER)
+            rules = AnywhereGrammar(self._index, built, machine=self._as_machine(compilation))
+            budget.detach()
+            found = RtlangGrammar(rules, AnywhereCompletion(rules), self._forcing, self._table)
+            self._check_start(found)
+            return found
         built.tables.publish()
         budget.detach()
         if store is not None and is_new and time.thread_time() - started >= store.min_seconds:
@@ -116,6 +133,23 @@ class RtlangBackend:
         found = RtlangGrammar(machine, TableCompletion(machine), self._forcing, self._table, built.report, built.check)
         self._check_start(found)
         return found
+
+    def _as_machine(self, compilation: Compilation) -> Callable[[], MachineGrammar]:
+        def compiled() -> MachineGrammar:
+            built = build(compilation, Budget(self._limits))
+            built.tables.publish()
+            return MachineGrammar(self._index, built.tables, built.start)
+
+        return compiled
+
+    def _built_again(self, compilation: Compilation) -> Callable[[], BoundTables]:
+        def compiled() -> BoundTables:
+            built = build_rules(compilation, Budget(self._limits))
+            if isinstance(built, Built):
+                raise GrammarError("too complex: the grammar takes longer to compile than before")
+            return built
+
+        return compiled
 
     def _compile_lexed(self, compilation: Compilation, budget: Budget) -> RtlangGrammar:
         """A Lark grammar with a lexer."""
@@ -155,8 +189,8 @@ class RtlangBackend:
 
 
 def has_lexer(constraint: Constraint) -> bool:
-    """Whether a constraint is a grammar with a lexer."""
-    return constraint.kind is ConstraintKind.LARK and constraint.lexer is not Lexer.ANYWHERE
+    """Whether a constraint is a grammar, which runs on the code of lexers unless it turns out to be regular."""
+    return constraint.kind in GRAMMARS
 
 
 def _has_all_bytes(index: VocabularyIndex) -> bool:
@@ -179,7 +213,7 @@ class RtlangGrammar:
 
     def __init__(
         self,
-        machine: MachineGrammar | LexedGrammar,
+        machine: MachineGrammar | LexedGrammar | AnywhereGrammar,
         completion: Completion,
         forcing: ForcedText,
         table: TokenTable,
@@ -187,14 +221,17 @@ class RtlangGrammar:
         value_check: TextCheck | None = None,
     ) -> None:
         self.report, self.value_check = report, value_check
-        self._pair: tuple[MachineGrammar | LexedGrammar, Completion] = (machine, completion)  # exchanged together
+        self._pair: tuple[MachineGrammar | LexedGrammar | AnywhereGrammar, Completion] = (
+            machine,
+            completion,
+        )  # exchanged together
         self._forcing, self._table = forcing, table
         token_sets = machine.tables.token_sets
         self._has_readings = bool(token_sets) and names_ordinary_tokens(machine.index, token_sets)
         if isinstance(machine, LexedGrammar):
             self._counts_tokens = machine.has_budgets
         else:
-            self._counts_tokens = bool(machine.tables.token_bounds)
+            self._counts_tokens = isinstance(machine, MachineGrammar) and bool(machine.tables.token_bounds)
         if self._has_readings and isinstance(machine, LexedGrammar) and machine.tables.reports:
             raise GrammarError(
                 "ordinary tokens by id are not supported together with capture, temperature, max_tokens and stop: name special tokens only"
@@ -202,7 +239,7 @@ class RtlangGrammar:
         self._readings: TokenReadings | None = None
 
     @property
-    def machine(self) -> MachineGrammar | LexedGrammar:
+    def machine(self) -> MachineGrammar | LexedGrammar | AnywhereGrammar:
         """The tables and masks."""
         return self._pair[0]
 
@@ -213,11 +250,13 @@ class RtlangGrammar:
 
     def matcher(self) -> MachineMatcher:
         """A new matcher at the start of the text."""
-        if (
-            isinstance(self.machine, LexedGrammar) and self.machine.is_worn
-        ):  # earlier matchers go on with what they have
-            renewed = self.machine.renewed()
-            self._pair = renewed, LexedCompletion(renewed)
+        worn = self.machine  # earlier matchers go on with what they have
+        if isinstance(worn, LexedGrammar) and worn.is_worn:
+            lexed = worn.renewed()
+            self._pair = lexed, LexedCompletion(lexed)
+        elif isinstance(worn, AnywhereGrammar) and worn.is_worn:
+            rules = worn.renewed()
+            self._pair = rules, AnywhereCompletion(rules)
         machine, completion = self._pair
         if not self._has_readings:
             return MachineMatcher(machine, completion, self._forcing, self._table, reads_ids=self._counts_tokens)

@@ -8,7 +8,7 @@ No terminal matches the empty string. All functions are pure.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -82,6 +82,23 @@ class Cfg:
     terminals: tuple[Terminal, ...]
     rules: tuple[Rule, ...]
     start: int
+
+
+def with_ignored(cfg: Cfg, ignored: Sequence[Terminal]) -> Cfg:
+    """The grammar with any number of ignored terminals before each of its terminals, and at the end."""
+    if not ignored:
+        return cfg
+    first, count = len(cfg.terminals), len(cfg.rules)
+    rest = RuleCall(count + first)
+
+    def spelled(way: Alternative) -> Alternative:
+        return tuple(RuleCall(count + each.terminal) if isinstance(each, TokenSymbol) else each for each in way)
+
+    rules = [Rule(rule.name, tuple(map(spelled, rule.alternatives))) for rule in cfg.rules]
+    rules += [Rule(each.name, ((rest, TokenSymbol(number)),)) for number, each in enumerate(cfg.terminals)]
+    rules.append(Rule("ignored", (*((TokenSymbol(first + i), rest) for i in range(len(ignored))), ())))
+    rules.append(Rule("start", ((RuleCall(cfg.start), rest),)))
+    return Cfg((*cfg.terminals, *ignored), tuple(rules), len(rules) - 1)
 
 
 def nullable_rules(cfg: Cfg) -> frozenset[int]:

@@ -109,7 +109,6 @@ class CfgBuilder:
         self._terminals: list[Terminal] = []
         self._rules: list[tuple[str, list[Alternative]]] = []
         self._by_key: dict[Hashable, Symbol] = {}
-        self._ignored: RuleCall | None = None
 
     def new_rule(self, name: str) -> RuleCall:
         """Add a rule without alternatives."""
@@ -124,17 +123,6 @@ class CfgBuilder:
     def add(self, rule: RuleCall, alternative: Alternative) -> None:
         """Add an alternative to a rule."""
         self._rules[rule.rule][1].append(alternative)
-
-    def ignore(self, terminals: list[Terminal]) -> None:
-        """Allow any number of these terminals before every terminal created from now on, and at the end."""
-        assert self._ignored is None
-        rule = self.new_rule("ignored")
-        for terminal in terminals:
-            token = self._token(terminal, is_plain=True)
-            if token is not None:
-                self._rules[rule.rule][1].append((token, rule))
-        self._rules[rule.rule][1].append(())
-        self._ignored = rule
 
     def terminal(self, key: Hashable, make: Callable[[], Terminal]) -> Symbol:
         """The symbol of a terminal, created once per key. The terminal may match the empty string, or nothing.
@@ -152,10 +140,11 @@ class CfgBuilder:
         Raises:
             GrammarError: the language is empty, or the budget ran out.
         """
-        root = self.new_rule("start")
-        self._rules[root.rule][1].append((start,) if self._ignored is None else (start, self._ignored))
-        if self._ignored is None and isinstance(start, RuleCall):
+        if isinstance(start, RuleCall):
             root = start
+        else:
+            root = self.new_rule("start")
+            self.add(root, (start,))
         rules = tuple(Rule(name, tuple(alternatives)) for name, alternatives in self._rules)
         return prune(Cfg(tuple(self._terminals), rules, root.rule), self.budget)
 
@@ -176,12 +165,12 @@ class CfgBuilder:
     def _terminal_symbol(self, terminal: Terminal) -> Symbol:
         is_nullable = terminal.language.accepts("", self.budget)
         token = self._token(terminal, is_plain=not is_nullable)
-        if token is not None and not is_nullable and self._ignored is None:
+        if token is not None and not is_nullable:
             return token
         rule = self.new_rule(terminal.name)
         alternatives = self._rules[rule.rule][1]
         if token is not None:
-            alternatives.append((token,) if self._ignored is None else (self._ignored, token))
+            alternatives.append((token,))
         if is_nullable:
             alternatives.append(())
         return rule

@@ -16,7 +16,7 @@ from lark.grammar import Symbol as LarkSymbol
 from lark.grammar import Terminal as LarkTerminal
 
 from rtlang_grammars.context_free import lark_source
-from rtlang_grammars.context_free.cfg import Cfg, Symbol, Terminal
+from rtlang_grammars.context_free.cfg import Cfg, Symbol, Terminal, with_ignored
 from rtlang_grammars.context_free.ebnf import CfgBuilder
 from rtlang_grammars.context_free.folding import regular_languages
 from rtlang_grammars.context_free.lazy_repeats import terminal_language
@@ -50,6 +50,22 @@ def read_lark(
         GrammarError: a syntax error or an unsupported feature, with `line:column`; the language is empty; or the grammar is too large.
     """
     budget = budget or Budget()
+    return with_ignored(*_read(source, start, budget, tokens, splits=splits))
+
+
+def read_lark_apart(
+    source: str, *, budget: Budget | None = None, tokens: SpecialTokens | None = None
+) -> tuple[Cfg, tuple[Terminal, ...]]:
+    """`read_lark` with the ignored terminals apart: any of them may stand before each terminal of the grammar, and at the end.
+
+    None of them matches the empty string.
+    """
+    return _read(source, "start", budget or Budget(), tokens, splits=False)
+
+
+def _read(
+    source: str, start: str, budget: Budget, tokens: SpecialTokens | None, *, splits: bool
+) -> tuple[Cfg, tuple[Terminal, ...]]:
     budget.check_source(source)
     found = lark_source.read_source(source, start=start, budget=budget, tokens=tokens, splits=splits)
     for name, options in found.options.items():
@@ -65,8 +81,7 @@ def read_lark(
             )
     builder = CfgBuilder(budget)
     terminals = {each.name: each for each in found.terminals}
-    if found.ignored:
-        builder.ignore([_terminal(terminals[name], budget) for name in sorted(found.ignored)])
+    ignored = [_terminal(terminals[name], budget) for name in sorted(found.ignored)]
     alternatives: dict[str, list[tuple[LarkSymbol, ...]]] = {}
     for rule in found.rules:
         budget.spend(states=1)
@@ -81,7 +96,20 @@ def read_lark(
     for name, listed in alternatives.items():
         for alternative in _recursive_at_the_end(name, listed):
             builder.add(rules[name], tuple(map(resolve, alternative)))
-    return builder.build(rules[start])
+    return builder.build(rules[start]), tuple(_runs(ignored, budget))
+
+
+def _runs(ignored: list[Terminal], budget: Budget) -> list[Terminal]:
+    """Terminals for one or more of some, as few as possible."""
+    found = [each for each in ignored if each.tokens is not None]
+    texts = [each for each in ignored if each.tokens is None]
+    if texts:
+        try:
+            run = texts[0].language.union(*(each.language for each in texts[1:])).repeat(1).bounded(1, None)
+            texts = [Terminal(" | ".join(each.name for each in texts), run)]
+        except GrammarError:  # one looks behind itself
+            texts = [Terminal(each.name, each.language.bounded(1, None)) for each in texts]
+    return found + [each for each in texts if not each.language.is_empty(budget)]
 
 
 def lark_language(source: str, budget: Budget | None = None) -> Language:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rtlang_grammars.context_free.cfg import Cfg
+from rtlang_grammars.context_free.cfg import Cfg, Terminal, with_ignored
 from rtlang_grammars.context_free.folding import regular_languages
-from rtlang_grammars.context_free.gbnf_reader import read_gbnf
+from rtlang_grammars.context_free.gbnf_reader import GrammarNotation, read_gbnf
 from rtlang_grammars.context_free.left_recursion import without_left_recursion
 from rtlang_grammars.lowering.grammars.grammar_tables import GrammarTables
 from rtlang_grammars.lowering.grammars.rules import NumberedRules
@@ -37,7 +38,10 @@ from rtlang_grammars.spec.limits import Budget, Limits
 from rtlang_grammars.spec.structures import AnyOf, Literal, Part, read_structure
 from rtlang_grammars.spec.tokens import SpecialTokens
 
-_GRAMMARS = frozenset({ConstraintKind.LARK, ConstraintKind.GBNF, ConstraintKind.EBNF})
+if TYPE_CHECKING:
+    from rtlang_grammars.lowering.anywhere_tables import AnywhereTables
+
+GRAMMARS = frozenset({ConstraintKind.LARK, ConstraintKind.GBNF, ConstraintKind.EBNF})
 _STATUS = {str(status): status for status in KeywordStatus}
 
 
@@ -167,7 +171,36 @@ def check_constraint(constraint: Constraint, limits: Limits | None = None) -> Re
 
         LexedTables(constraint.source, budget, is_lark=is_lark, indentation=constraint.indentation)
         return None
-    return build(Compilation(constraint, None, limits or Limits(), True), budget).report
+    compilation = Compilation(constraint, None, limits or Limits(), True)
+    if constraint.kind in GRAMMARS:
+        build_rules(compilation, budget)
+        return None
+    return build(compilation, budget).report
+
+
+def build_rules(compilation: Compilation, budget: Budget) -> Built | AnywhereTables:
+    """Lower a grammar without a lexer: to one automaton where it is regular, else to the tables of `machine.lexer_run`.
+
+    Two kinds of grammars get the tables of `build`, which make states on demand and join readings byte by byte: those whose terminals are
+    too large, and those that ignore comments. Without a lexer a comment may end before any of its words. (C with comments: 6 ms a mask
+    there, minutes with a tree of terminals.)
+
+    Raises:
+        GrammarError: as `build`.
+    """
+    from rtlang_grammars.lowering.anywhere_tables import AnywhereTables  # it imports lark
+
+    cfg, ignored = _read_rules(compilation.constraint, budget, compilation.tokens)
+    whole = with_ignored(cfg, ignored)
+    language = regular_languages(whole, budget).get(whole.start)
+    if language is None:
+        try:
+            tables = AnywhereTables(cfg, budget.renewed(), ignored)
+            if not tables.may_ignore_anything:
+                return tables
+        except GrammarError:
+            budget.check()
+    return Built(*_grammar_tables(whole, budget), None, None)
 
 
 def build(compilation: Compilation, budget: Budget) -> Built:
@@ -198,14 +231,8 @@ def build(compilation: Compilation, budget: Budget) -> Built:
             tables, start = _language_tables(language, budget)
         case ConstraintKind.CHOICE:
             tables, start = _choice_tables(constraint.source, budget, tokens)
-        case ConstraintKind.LARK:  # with lexer=anywhere; others have no tables of this kind
-            from rtlang_grammars.context_free.lark_reader import read_lark
-
-            tables, start = _grammar_tables(read_lark(constraint.source, budget=budget, tokens=tokens), budget)
-        case ConstraintKind.GBNF:
-            tables, start = _grammar_tables(read_gbnf(constraint.source, budget=budget, tokens=tokens), budget)
-        case ConstraintKind.EBNF:
-            cfg = read_gbnf(constraint.source, notation="w3c", budget=budget, tokens=tokens)
+        case ConstraintKind.LARK | ConstraintKind.GBNF | ConstraintKind.EBNF:
+            cfg = with_ignored(*_read_rules(constraint, budget, tokens))
             tables, start = _grammar_tables(cfg, budget)
         case ConstraintKind.STRUCTURE:
             part = read_structure(constraint.source)
@@ -273,6 +300,20 @@ def _grammar_tables(cfg: Cfg, budget: Budget) -> tuple[Tables, int]:
     return tables, GrammarTables(grammar, tables, budget).build()
 
 
+def _read_rules(constraint: Constraint, budget: Budget, tokens: SpecialTokens | None) -> tuple[Cfg, Sequence[Terminal]]:
+    """A grammar without a lexer (GBNF, EBNF, or Lark with `Lexer.ANYWHERE`) and the terminals that it ignores.
+
+    Raises:
+        GrammarError: as `read_lark` and `read_gbnf`.
+    """
+    if constraint.kind is ConstraintKind.LARK:
+        from rtlang_grammars.context_free.lark_reader import read_lark_apart  # lark is imported where it is needed
+
+        return read_lark_apart(constraint.source, budget=budget, tokens=tokens)
+    notation = GrammarNotation.GBNF if constraint.kind is ConstraintKind.GBNF else GrammarNotation.W3C
+    return read_gbnf(constraint.source, notation=notation, budget=budget, tokens=tokens), ()
+
+
 def _choice_tables(source: str, budget: Budget, tokens: SpecialTokens | None) -> tuple[Tables, int]:
     choices = parsed(source)
     if not isinstance(choices, list) or not choices or not all(isinstance(choice, str) for choice in choices):
@@ -295,7 +336,7 @@ def _may_name_tokens(constraint: Constraint, tokens: SpecialTokens) -> bool:
     match constraint.kind:
         case ConstraintKind.JSON_SCHEMA | ConstraintKind.REGEX:
             return False
-        case kind if kind in _GRAMMARS:
+        case kind if kind in GRAMMARS:
             return "<" in source or "\\" in source or tokens.name_in(source) is not None
     waiting = [parsed(source)]
     while waiting:
@@ -303,7 +344,7 @@ def _may_name_tokens(constraint: Constraint, tokens: SpecialTokens) -> bool:
         if isinstance(part, str) and tokens.name_in(part) is not None:
             return True
         if isinstance(part, dict):
-            inner = str(part.get("source")) if part.get("kind") in (*_GRAMMARS, ConstraintKind.CHOICE) else ""
+            inner = str(part.get("source")) if part.get("kind") in (*GRAMMARS, ConstraintKind.CHOICE) else ""
             if "token" in part or "<" in inner or "\\" in inner:
                 return True
             waiting += part.values()

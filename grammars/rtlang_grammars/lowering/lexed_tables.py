@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.context_free.lark_source import LarkSource, SourceTerminal, read_source
+from rtlang_grammars.context_free.lexer_build.anywhere_automaton import AnywhereAutomaton
 from rtlang_grammars.context_free.lexer_build.blocked_terminals import BlockedTerminals
 from rtlang_grammars.context_free.lexer_build.free_sequences import FreeSequences
 from rtlang_grammars.context_free.lexer_build.indentation import NUM_COLUMNS, numbered
@@ -22,10 +23,13 @@ from rtlang_grammars.context_free.lexer_build.parser_tables import ParserTables
 from rtlang_grammars.context_free.lexer_build.token_terminals import with_disjoint_tokens
 from rtlang_grammars.lowering.schema_rules import SchemaRules
 from rtlang_grammars.machine.lexer_run.lexer_layout import (
+    ANYWHERE,
     HOME,
     IS_FREE,
     IS_SURE,
     KEEP,
+    LEFTMOST,
+    LONGEST,
     MANY,
     STEP_BITS,
     WIN,
@@ -96,15 +100,39 @@ class LexedTables:
         self.names, self.columns = numbered(terminals, found)
         self.source = found
         rules, first, origins = with_temperatures(found.rules, start, found.options, budget)
-        self.rules = ParserTables(rules, first, self.names, budget)
-        self.reports = _reports(found, self.rules.head_names, origins)
+        parser = ParserTables(rules, first, self.names, budget)
+        self.reports = _reports(found, parser.head_names, origins)
         self.ignored = frozenset(i for i, name in enumerate(self.names) if name in found.ignored)
-        self.automaton = LexerAutomaton(terminals, budget, is_lark=is_lark, ignored=self.ignored, columns=self.columns)
+        automaton = LexerAutomaton(terminals, budget, is_lark=is_lark, ignored=self.ignored, columns=self.columns)
+        inner = {each.name for each in found.terminals if each.built is not None and each.built.is_inner}
+        no_skip = frozenset(i for i, name in enumerate(self.names) if name in inner)
+        order = LEFTMOST if is_lark else LONGEST
+        self._join_up(parser, automaton, order, budget, no_skip, skips_at_start=found.skips_at_start)
+        self._check_start(automaton, terminals)
+
+    def _join_up(
+        self,
+        rules: ParserTables,
+        automaton: LexerAutomaton | AnywhereAutomaton,
+        order: int,
+        budget: Budget,
+        no_skip: frozenset[int] = frozenset(),
+        *,
+        skips_at_start: bool = True,
+    ) -> None:
+        """Set all attributes but `names`, `token_sets`, `ignored`, `columns`, `reports` and `source`, which are there.
+
+        Args:
+            order: see `LexerArrays.order`.
+            no_skip: terminals before which nothing is ignored.
+            skips_at_start: whether something may be ignored at the start of the text.
+        """
+        self.rules, self.automaton = rules, automaton
         self._declared = frozenset(() if self.columns is None else (self.columns.indent, self.columns.dedent))
         self.joined: list[tuple[int, int]] = []
         self.on_join: Callable[[], None] | None = None
         self._refused: dict[frozenset[int], GrammarError] = {}
-        self._order = np.array([is_lark], dtype=np.int32)
+        self._order = np.array([order], dtype=np.int32)
         self._budget = budget
         self._numbers: dict[frozenset[int], int] = {}
         self._members: list[frozenset[int]] = []
@@ -118,8 +146,6 @@ class LexedTables:
         self._win_pairs: list[int] = []
         self._win_sizes: list[int] = []
         everywhere = self.ignored | (frozenset() if self.columns is None else {self.columns.newline})
-        inner = {each.name for each in found.terminals if each.built is not None and each.built.is_inner}
-        no_skip = frozenset(i for i, name in enumerate(self.names) if name in inner)
         numbers = self._contexts(
             [
                 row - self._declared | (everywhere if not row or row - no_skip else frozenset())
@@ -127,14 +153,16 @@ class LexedTables:
             ]
         )
         self._everything = -1
-        self._free = self._free_sequences([self._starts[number] for number in numbers], is_lark=is_lark)
+        self._free: FreeSequences | None = None
+        if isinstance(automaton, LexerAutomaton):
+            starts = [self._starts[number] for number in numbers]
+            self._free = self._free_sequences(automaton, starts, is_lark=order == LEFTMOST)
         contexts = np.array(numbers, dtype=np.int32)[self.rules.contexts]
-        if not found.skips_at_start:  # the parser never comes back to its first state
+        if not skips_at_start:  # the parser never comes back to its first state
             row = self.rules.rows[int(self.rules.contexts[0])] - self._declared
             contexts[0] = self._contexts([row])[0]
         self.parser = self._parser(contexts)
         self.lexer = self._lexer()
-        self._check_start(terminals)
 
     @property
     def num_terminals(self) -> int:
@@ -220,28 +248,28 @@ class LexedTables:
 
     def _pair(self, terminal: int, classes: int, sure: int) -> int:
         """The number of a terminal that ends before classes, and surely before some of them."""
-        is_free = self._free is not None and self._free.is_free(terminal, sure)
+        is_free = self._order[0] == ANYWHERE or (self._free is not None and self._free.is_free(terminal, sure))
         key = terminal, self._enders.setdefault(classes, len(self._enders)), is_free
         found = self._pairs.setdefault(key, len(self._pairs))
         if not is_free:
             self._doubtful.add(found)
         return found
 
-    def _free_sequences(self, starts: list[int], *, is_lark: bool) -> FreeSequences | None:
+    def _free_sequences(self, automaton: LexerAutomaton, starts: list[int], *, is_lark: bool) -> FreeSequences | None:
         """The proof that the lexer leaves the parser a way on; None where there is none."""
         if self.rules.num_conflicts:
-            if is_lark and self.automaton.renames:  # by an expression that a smaller context has not
+            if is_lark and automaton.renames:  # by an expression that a smaller context has not
                 return None
-            self.automaton.budget = self._budget.renewed()
+            automaton.budget = self._budget.renewed()
             try:
                 (number,) = self._contexts([self.ignored.union(*self._members)])
             except GrammarError:  # it is needed for the proof only
                 self._budget.check()
                 return None
             self._everything = self._starts[number]
-        return FreeSequences(self.automaton, self.rules, starts, self.ignored, self.columns, self._everything)
+        return FreeSequences(automaton, self.rules, starts, self.ignored, self.columns, self._everything)
 
-    def _check_start(self, terminals: Sequence[SourceTerminal]) -> None:
+    def _check_start(self, automaton: LexerAutomaton, terminals: Sequence[SourceTerminal]) -> None:
         """Refuse a grammar of which the lexer leaves no text."""
         start = int(self.parser.starts[self.parser.contexts[self.rules.start]])
         pairs = self.lexer.win_pairs[slice(*np.cumsum(self.lexer.wins[self.lexer.states[start, WIN], :2]))]
@@ -255,7 +283,7 @@ class LexedTables:
                     return
         except TooLargeError:
             return
-        blocked = BlockedTerminals(terminals, self.automaton, self.rules)
+        blocked = BlockedTerminals(terminals, automaton, self.rules)
         raise GrammarError(*blocked.reason(few.blocked))
 
     def _line_columns(self) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
@@ -301,6 +329,7 @@ class LexedTables:
             self._order,
             _rows(automaton.column_sets, NUM_COLUMNS + 1),
             np.array([1 << 30 if self.columns is None else self.columns.newline], dtype=np.int32),
+            np.array(automaton.lists or [0], dtype=np.int32),
         )
 
 
@@ -349,7 +378,7 @@ def _actions(tables: ParserTables) -> tuple[Ints, Ints]:
     return actions, np.array(lists or [0], dtype=np.int32)
 
 
-def _loops(automaton: LexerAutomaton) -> tuple[Ints, NDArray[np.int64]]:
+def _loops(automaton: LexerAutomaton | AnywhereAutomaton) -> tuple[Ints, NDArray[np.int64]]:
     """For each state its home, and `lexer_layout.LexerArrays.exits`."""
     count = len(automaton.following)
     own = np.arange(count)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from rtlang_grammars.machine.anywhere_grammar import AnywhereGrammar
 from rtlang_grammars.machine.automaton.layout import (
     ACC,
     ALTERNATIVES,
@@ -133,7 +134,12 @@ def export(matcher: GrammarMatcher, max_states: int = MAX_STATES) -> ExportedAut
 
 def owner_of(matcher: GrammarMatcher) -> MachineGrammar | None:
     """The owner of a matcher's automaton, which is the same for all matchers of a compiled grammar; None if there is no automaton."""
-    found = matcher._grammar if isinstance(matcher, MachineMatcher) else None
+    found: object = matcher._grammar if isinstance(matcher, MachineMatcher) else None
+    if isinstance(found, AnywhereGrammar):
+        try:
+            found = found.machine
+        except GrammarError:
+            return None
     return found if isinstance(found, MachineGrammar) else None
 
 

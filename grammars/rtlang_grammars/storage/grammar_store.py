@@ -52,6 +52,14 @@ class GrammarStore:
         """Look up a compiled grammar; None if there is none."""
         return self._found(compilation, lambda entry: _built(entry, compilation))
 
+    def find_rules(self, compilation: Compilation, compiled: Callable[[], BoundTables]) -> Built | BoundTables | None:
+        """Look up a compiled grammar without a lexer, in either form; None if there is none. `compiled`: see `StoredTables`."""
+
+        def restored(entry: Entry) -> Built | BoundTables:
+            return _built(entry, compilation) if "tables" in entry[0] else StoredTables(*entry, compiled)
+
+        return self._found(compilation, restored)
+
     def find_lexed(self, compilation: Compilation, compiled: Callable[[], BoundTables]) -> BoundTables | None:
         """Look up a compiled grammar with a lexer; None if there is none. `compiled`: see `StoredTables`."""
         return self._found(compilation, lambda entry: StoredTables(*entry, compiled))

@@ -13,9 +13,11 @@ from rtlang_grammars.context_free.cfg import (
     nullable_rules,
     prune,
     strongly_connected_components,
+    with_ignored,
 )
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.spec.errors import GrammarError
+from tests.support.grammars.cfg_membership import cfg_accepts
 
 X, Y, NEVER = (
     Terminal("X", Language.literal("x")),
@@ -38,6 +40,17 @@ def test_nullable_rules() -> None:
         ((TokenSymbol(2),),),
     )
     assert nullable_rules(cfg) == {0, 1, 2}
+
+
+def test_ignored_terminals_stand_before_all_others_and_at_the_end() -> None:
+    cfg = with_ignored(
+        grammar(((TokenSymbol(0), RuleCall(1)),), ((TokenSymbol(1),), ())), [Terminal("Z", Language.literal("z"))]
+    )
+    for text in ("x", "zxz", "zzxzyyzz", "xyy"):
+        assert cfg_accepts(cfg, text), text
+    for text in ("z", "xyzy", "", "xzyyzyy"):
+        assert not cfg_accepts(cfg, text), text
+    assert with_ignored(cfg, ()) is cfg
 
 
 def test_pruning_removes_unproductive_and_unreachable_symbols() -> None:

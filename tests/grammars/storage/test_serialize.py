@@ -20,7 +20,7 @@ from rtlang_grammars.machine.table_completion import TableCompletion
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, Lexer, PropertyOrder, Whitespace
 from rtlang_grammars.spec.limits import Budget
-from rtlang_grammars.spec.structures import tagged
+from rtlang_grammars.spec.structures import sequence, tagged
 from rtlang_grammars.storage.disk_cache import KEY_BYTES, packed, unpacked
 from rtlang_grammars.storage.serialize import complete_rows, dump, load
 from tests.support.grammars.vocabularies import allowed_ids, small_vocabulary
@@ -54,8 +54,8 @@ CONSTRAINTS = [
            JsonStyle(order=PropertyOrder.DECLARED)),
     Constraint(ConstraintKind.REGEX, r"(ab|cd){3}(?!x)[a-z]{0,4}\b-\d+"),
     Constraint(ConstraintKind.CHOICE, json.dumps(["one", "two", "twofold", "drei"])),
-    Constraint(ConstraintKind.GBNF, 'root ::= "a" root "b" | "c"'),
-    Constraint(ConstraintKind.LARK, 'start: "(" start* ")" | WORD\nWORD: /[a-c]{1,3}/', lexer=Lexer.ANYWHERE),
+    sequence("<", Constraint(ConstraintKind.GBNF, 'root ::= "a" root "b" | "c"')),
+    sequence(Constraint(ConstraintKind.LARK, 'start: "(" start* ")" | WORD\nWORD: /[a-c]{1,3}/', lexer=Lexer.ANYWHERE)),
     tagged([("<t>", Constraint(ConstraintKind.REGEX, "[0-9]{5}"), "</t>")], low=1),
 ]  # fmt: skip
 

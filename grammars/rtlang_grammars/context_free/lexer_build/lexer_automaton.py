@@ -86,6 +86,7 @@ class LexerAutomaton:
         column_sets: sets of columns as bits. The newline terminal in `wins` is num_numbers + 1 + the place of the columns that it may have.
         num_numbers: numbers of terminals, columns and declared terminals included.
         expiries: for each state, after how many tokens of its lexeme a budget is used up, and the state then; 0 and -1 without a budget.
+        lists: empty: one terminal ends at a place, see `anywhere_automaton`.
     """
 
     def __init__(
@@ -121,6 +122,7 @@ class LexerAutomaton:
         self.column_sets: list[int] = [(1 << NUM_COLUMNS) - 1]
         self._known_parts: dict[tuple[tuple[int, ...], int], list[tuple[int, tuple[int, ...], int, int]]] = {}
         self._counts = self._counting() if columns is not None else set()
+        self.lists: list[int] = []
         self.is_start: list[bool] = []
         self.is_sure: list[bool] = []
         self.pending: list[frozenset[tuple[int, int]]] = []

@@ -20,13 +20,13 @@ from rtlang_grammars.spec.work_limit import WorkLimit, WorkLimitError
 _SEARCHES = ((400, 1, False), (3000, 4, False), (1000, 4, True))
 """The searches, in order: how many texts are tried; the weight of the estimated rest, which finds longer texts sooner; whether terminals
 may end where they could go on, which is needed if the next text does not fit."""
-_UNITS_A_TRY, _UNITS_A_STATE = 4, 2  # see WorkLimit
-_MAX_CACHED = 1 << 14
+_UNITS_A_TRY, UNITS_A_STATE = 4, 2  # see WorkLimit
+MAX_CACHED = 1 << 14
 _MAX_ENDINGS = 3
-_FAR = 1 << 40
+FAR = 1 << 40
 
 
-class _Ending(NamedTuple):
+class Ending(NamedTuple):
     """A way to end a terminal.
 
     Attributes:
@@ -50,7 +50,7 @@ class LexedCompletion:
         self._stack_costs: dict[int, int] = {}
         self._node_costs: dict[int, int] = {}
         self._costs: dict[tuple[int, int], int] = {}
-        self._endings: dict[tuple[int, int, bool], dict[int, list[_Ending]]] = {}
+        self._endings: dict[tuple[int, int, bool], dict[int, list[Ending]]] = {}
         self._found: dict[Configuration, bytes | None] = {}
         columns = grammar.tables.parser.columns.tolist()
         self._newlines = range(columns[0], columns[0] + columns[1] + 1) if columns[0] >= 0 else range(0)
@@ -80,7 +80,7 @@ class LexedCompletion:
                 found = self._search(configuration, *search, work) if found is None else found
         finally:
             lock.release()
-        if len(self._found) > _MAX_CACHED:
+        if len(self._found) > MAX_CACHED:
             self._found.clear()
         self._found[configuration] = found
         return found, False
@@ -101,7 +101,7 @@ class LexedCompletion:
 
         def push(text: bytes, stacks: int, state: int, first: int, num_looked: int = 0) -> None:
             key = (stacks, state, first, num_looked)  # a text may be as short and break its look-ahead
-            if best.get(key, _FAR) > len(text):
+            if best.get(key, FAR) > len(text):
                 best[key] = len(text)
                 estimate = len(text) + greed * self._rest(stacks)
                 heapq.heappush(queue, (estimate, next(order), text, *key))
@@ -160,7 +160,7 @@ class LexedCompletion:
 
     def _ends(
         self, state: int, first: int, may_go_on: bool = False, work: WorkLimit | None = None
-    ) -> dict[int, list[_Ending]]:
+    ) -> dict[int, list[Ending]]:
         """For each terminal, the shortest texts from a state to its end, one for each set of classes it ends before.
 
         first: the classes that the next byte may have, as bits.
@@ -176,7 +176,7 @@ class LexedCompletion:
             following: list[tuple[int, bytes, int]] = []
             for at, text, allowed in layer:
                 if work is not None:
-                    work.spend(_UNITS_A_STATE)
+                    work.spend(UNITS_A_STATE)
                 ends: dict[int, int] = {}
                 unsure: dict[int, int] = {}
                 winners = automaton.winners[at].tolist()
@@ -202,18 +202,18 @@ class LexedCompletion:
                 for terminal, enders in unsure.items():
                     known = found.setdefault(terminal, [])
                     if not any(each.is_unsure for each in known):
-                        known.append(_Ending(text, enders, b"", True))
+                        known.append(Ending(text, enders, b"", True))
                 for terminal, enders in ends.items():
                     known = found.setdefault(terminal, [])
                     if len(known) < _MAX_ENDINGS and all(enders & ~each.enders for each in known):
-                        known.append(_Ending(text, enders, b""))
+                        known.append(Ending(text, enders, b""))
             layer = following
-        if len(self._endings) > _MAX_CACHED:
+        if len(self._endings) > MAX_CACHED:
             self._endings.clear()
         self._endings[state, first, may_go_on] = found
         return found
 
-    def _add_looked_ahead(self, found: dict[int, list[_Ending]], at: int, text: bytes, allowed: int) -> None:
+    def _add_looked_ahead(self, found: dict[int, list[Ending]], at: int, text: bytes, allowed: int) -> None:
         """Add the terminals that a look-ahead of several bytes confirms at a state, with a text that does."""
         automaton = self._automaton
         behind = automaton.num_behind[at].tolist()
@@ -228,7 +228,7 @@ class LexedCompletion:
             if sum(1 for each in known if each.ahead) < _MAX_ENDINGS:
                 last = b"" if min(winners) == max(winners) else automaton.first_bytes[symbol_class]
                 cut = len(text) - num_bytes
-                known.append(_Ending(text[:cut], 0, text[cut:] + last))
+                known.append(Ending(text[:cut], 0, text[cut:] + last))
 
     def _rest(self, stacks: int) -> int:
         """Bytes that the parser still needs at least."""
@@ -273,8 +273,8 @@ class LexedCompletion:
             at = todo.pop()
             if at in costs:
                 continue
-            costs[at] = self._costs.get((at, below), _FAR)
-            for rest, length, head in self._kernels[at] if costs[at] == _FAR else ():
+            costs[at] = self._costs.get((at, below), FAR)
+            for rest, length, head in self._kernels[at] if costs[at] == FAR else ():
                 if head < 0:
                     costs[at] = min(costs[at], rest)
                 elif length == 1 and below >= 0:
@@ -305,14 +305,14 @@ class LexedCompletion:
         costs: dict[int, int] = {}
 
         def cost_of(symbols: tuple[int, ...]) -> int:
-            return min(_FAR, sum(lengths[each] if each >= 0 else costs.get(-1 - each, _FAR) for each in symbols))
+            return min(FAR, sum(lengths[each] if each >= 0 else costs.get(-1 - each, FAR) for each in symbols))
 
         has_changed = True
         while has_changed:
             has_changed = False
             for head, symbols in zip(heads, rules.rule_symbols, strict=True):
                 cost = cost_of(symbols)
-                if cost < costs.get(head, _FAR):
+                if cost < costs.get(head, FAR):
                     costs[head], has_changed = cost, True
         start = -1 - int(rules.start_head)
         self._kernels = [[] for _ in rules.gotos]
@@ -323,7 +323,7 @@ class LexedCompletion:
     def _terminal_lengths(self) -> list[int]:
         """The fewest bytes of each terminal, from any state before a lexeme."""
         automaton = self._automaton
-        shortest = [_FAR] * self._grammar.tables.num_terminals + [0]
+        shortest = [FAR] * self._grammar.tables.num_terminals + [0]
         layer = np.flatnonzero(automaton.is_start)
         is_seen = np.array(automaton.is_start)
         num_bytes = 0

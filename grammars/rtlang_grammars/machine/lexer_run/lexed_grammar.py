@@ -31,6 +31,7 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
     TAIL_NUM_BYTES,
     TAIL_STATE,
     TAIL_TOKEN,
+    TOO_MANY,
     WIN,
     WIN_STATE,
     Begin,
@@ -48,6 +49,7 @@ from rtlang_grammars.machine.lexer_run.workspace import (
     new_visit,
     new_walk,
     size_of,
+    with_terminals,
 )
 from rtlang_grammars.machine.locks import is_held
 from rtlang_grammars.machine.token_index.mask import Mask
@@ -251,7 +253,19 @@ class LexedGrammar:
         """The set of stacks after a terminal, -1 where the parser does not take it."""
         if terminal in self.tables.ignored:
             return stacks
+        if terminal > self.tables.num_terminals:
+            found = {self.shift(stacks, each) for each in self.endings(terminal)} - {-1}
+            return self.stack_sets.union(found) if found else -1
         return self.stack_sets.shift(self.tables.parser, stacks, terminal)
+
+    def endings(self, winner: int) -> list[int]:
+        """The terminals that end at a place, as the lexer's automaton numbers them; none for -1."""
+        at = winner - self.tables.num_terminals - 1
+        if at < 0:
+            return [winner] if winner >= 0 else []
+        lists = self.tables.lexer.lists
+        found: list[int] = lists[at + 1 : at + 1 + int(lists[at])].tolist()
+        return found
 
     def can_end(self, stacks: int) -> bool:
         """Whether the text may end after the lexemes so far."""
@@ -280,13 +294,13 @@ class LexedGrammar:
 
     def is_alive(self, configuration: Configuration) -> bool:
         """Whether the text so far can be completed."""
-        return self._can_win(configuration.stacks, configuration.state) == 1 or (
+        return self.can_win(configuration.stacks, configuration.state) == 1 or (
             self._may_live(configuration) and self._is_living(configuration)
         )
 
     def _may_live(self, configuration: Configuration) -> bool:
         """Whether the lexeme in progress can still become a terminal that the parser takes."""
-        if self._can_win(configuration.stacks, configuration.state):
+        if self.can_win(configuration.stacks, configuration.state):
             return True
         return any(True for _ in self._ways_back(configuration))
 
@@ -321,7 +335,7 @@ class LexedGrammar:
     def _has_way_on(self, configuration: Configuration, watches: Watches) -> bool:
         """`_is_living` if the lexeme in progress goes on."""
         few, exact, many = self._ways_on
-        can_win = bool(self._can_win(configuration.stacks, configuration.state))
+        can_win = bool(self.can_win(configuration.stacks, configuration.state))
         if not exact.is_exact:
             return can_win
         everything = (1 << self.tables.automaton.num_classes) - 1
@@ -411,9 +425,11 @@ class LexedGrammar:
         self.tables.join(one, other)
 
     def _fit_verdicts(self) -> None:
-        """Room for all pairs: copies of this grammar add to the same tables."""
+        """Room for all pairs and sets of terminals: copies of this grammar add to the same tables."""
         if len(self.tables.lexer.pairs) > len(self._visit.verdicts):
             self._visit = new_visit(2 * len(self.tables.lexer.pairs), self.tables.num_terminals)
+        if self.tables.num_terminals + len(self.tables.lexer.lists) > len(self._scratch.tally):
+            self._scratch = with_terminals(self._scratch, self.tables.num_terminals + 2 * len(self.tables.lexer.lists))
 
     def _followed(
         self, configuration: Configuration, data: bytes
@@ -535,7 +551,7 @@ class LexedGrammar:
         reached = self._run(self.fresh(stacks), tail, is_final=False)
         return reached is not None and self._may_live(reached)
 
-    def _can_win(self, stacks: int, state: int) -> int:
+    def can_win(self, stacks: int, state: int) -> int:
         """See `viability.can_win`."""
         self._fit_verdicts()
         win = int(self.tables.lexer.states[state, WIN])
@@ -585,6 +601,11 @@ class LexedGrammar:
 
     def _make_room(self, code: int) -> None:
         """More room for what compiled code wants more of."""
+        if code == TOO_MANY or size_of(self._tree) > 4 * _MAX_TREE_BYTES:
+            raise GrammarError(
+                f"too ambiguous: tokens can be divided into terminals in more than {tree_visit.MAX_FRAMES} ways; use a lexer (longest), or "
+                "let something stand between terminals that consist of the same characters"
+            )
         if code == NEED_TREE:
             self._tree = larger_tree(self._tree)
         elif code == NEED_STACKS:

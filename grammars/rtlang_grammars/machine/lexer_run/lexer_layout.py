@@ -25,7 +25,7 @@ Bytes: TypeAlias = Annotated[NDArray[np.uint8], UINT8]
 ByteTable: TypeAlias = Annotated[NDArray[np.uint8], UINT8_TABLE]
 WordTable: TypeAlias = Annotated[NDArray[np.uint32], UINT32_TABLE]
 
-OK, NEED_JOIN, NEED_STACKS, NEED_SCRATCH, NEED_TREE = 0, 1, 2, 3, 4
+OK, NEED_JOIN, NEED_STACKS, NEED_SCRATCH, NEED_TREE, TOO_MANY = range(6)
 NO_SCRATCH, NO_TREE = -1, -2
 
 MAX_BACK = 16
@@ -41,6 +41,9 @@ MAYBE = 2
 
 # Fields of LexerArrays.steps: the next state + 1, the terminal that ends + 1, how many bytes ago.
 STEP_BITS, WINNER_BITS = 24, 16
+
+LONGEST, LEFTMOST, ANYWHERE = range(3)
+"""Values of `LexerArrays.order`: which match ends a lexeme."""
 
 MANY = 1 << 24
 """An action of the parser from this number on: several actions, which begin in `ParserArrays.lists` at the difference."""
@@ -93,10 +96,11 @@ class LexerArrays(NamedTuple):
             the parser takes after it has a text.
         enders: uint8 [num_sets, num_classes].
         firsts: uint8 [num_terminals, num_classes], the classes with which a terminal can begin.
-        order: [1], 1: the match that is found last counts, else the longest.
+        order: [1], LONGEST, LEFTMOST (the match that is found last counts) or ANYWHERE (all count).
         column_sets: uint8 [num_sets, columns + 1], columns of the newline terminal; a pair with the terminal num_terminals + 1 + i stands
             for the newline at one of the columns of set i.
         newline: [1], the newline terminal, far beyond all numbers where there is none.
+        lists: where several terminals end at one place, they have the number num_terminals + 1 + i; lists[i] is how many, and they follow.
     """
 
     classes: Ints
@@ -111,6 +115,7 @@ class LexerArrays(NamedTuple):
     order: Ints
     column_sets: ByteTable
     newline: Ints
+    lists: Ints
 
 
 class TokenArrays(NamedTuple):
@@ -227,6 +232,7 @@ class WalkScratch(NamedTuple):
         data: uint8, bytes of ends and crossings.
         tally, cursor: [num_terminals + 1], crossings by terminal.
         fill: how many ranges are written, by end in the tree.
+        seen: int64 [2 ** n + 1], hash table of the crossings of a walk, and the number of the walk at its end.
     """
 
     ends: IntTable
@@ -238,6 +244,7 @@ class WalkScratch(NamedTuple):
     tally: Ints
     cursor: Ints
     fill: Ints
+    seen: Longs
 
 
 class Begin(NamedTuple):

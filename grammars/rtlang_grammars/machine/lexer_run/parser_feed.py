@@ -129,6 +129,27 @@ def feed(parser, stack, first, size, terminal, member, node, link):  # type: ign
 
 
 @compiled(inner=True)
+def feed_any(parser, stack, first, size, lists, at, member, node, link):  # type: ignore[no-untyped-def] # pragma: no cover
+    """`feed` for each of several terminals: lists[at] is how many, and they follow; the stacks after any of them."""
+    begin = member
+    for index in range(at + 1, at + 1 + lists[at]):
+        if parser.is_ignored[lists[index]]:
+            count = size
+            if member + size >= stack.members.size:
+                return -1, begin, node, link
+            for offset in range(size):
+                stack.members[member + offset] = stack.members[first + offset]
+        else:
+            count, _, node, link = feed(parser, stack, first, size, lists[index], member, node, link)
+        if count < 0:
+            return count, begin, node, link
+        member += count
+    if member > begin:
+        stack.members[member] = 0  # such grammars have no indentation
+    return member - begin, begin, node, link
+
+
+@compiled(inner=True)
 def feed_newline(parser, stack, first, size, column_set, from_column, member, node, link):  # type: ignore[no-untyped-def] # pragma: no cover
     """`feed` for a newline at the first column of a set, from one on, at which the parser takes it; returns that column, too."""
     line = stack.members[first + size]

@@ -5,6 +5,7 @@ Masks never intern: their nodes lie after the kept ones, in the same arrays, and
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TypeAlias
 
 import numpy as np
@@ -69,6 +70,13 @@ class StackSets:
             found = self.intern(self.read(first, count)) if count else -1
             self._shifted[stacks, terminal] = found
         return found
+
+    def union(self, sets: Collection[int]) -> int:
+        """The set with the stacks of several sets; none of them has an indentation."""
+        first, *others = sorted(sets)
+        if not others:
+            return first
+        return self.intern(([node for each in (first, *others) for node in self.tops(each)], [], (0, [])))
 
     def tops(self, stacks: int) -> list[int]:
         """The top nodes of a set."""

@@ -45,6 +45,7 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
     TAIL_TOKEN,
     TAIL_WIN,
     TERMINAL,
+    TOO_MANY,
     Begin,
     GraphStack,
     LexerArrays,
@@ -54,11 +55,14 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
     VisitScratch,
     WalkScratch,
 )
-from rtlang_grammars.machine.lexer_run.parser_feed import feed
+from rtlang_grammars.machine.lexer_run.parser_feed import feed, feed_any
 from rtlang_grammars.machine.lexer_run.sequence_tree import grow, kid_of, set_range
 from rtlang_grammars.machine.lexer_run.viability import can_win, forget_verdicts, known_win
 from rtlang_grammars.machine.native.array_types import INT, UINT32
 from rtlang_grammars.machine.native.native_code import LEXER, compiled
+
+MAX_FRAMES = 1 << 18
+"""Frames of a visit, each of which takes a microsecond or less where there are many."""
 
 
 @compiled(inner=True, inline=True)
@@ -131,12 +135,15 @@ def visit_tree(tree, root, begin, parser, lexer, stack, first, size, tokens, scr
         if root < 0:
             return NEED_TREE if root == NO_TREE else NEED_SCRATCH
     frames, taken, asks, out = visit.frames, visit.taken, visit.asks, visit.out
+    num_symbols = parser.actions.shape[1]
     forget_verdicts(visit)
     node, member, link = stack.counts[STACK_NODES], stack.counts[MEMBERS], stack.counts[STACK_LINKS]
     num_frames, num_asks, stamp = _push_frame(frames, 0, root, first, size, node, member, link), 0, 0
     while num_frames:
         num_frames -= 1
         stamp += 1
+        if stamp > MAX_FRAMES:
+            return TOO_MANY
         at, first, size = (
             frames[num_frames, FRAME_NODE],
             frames[num_frames, FRAME_FIRST],
@@ -151,7 +158,16 @@ def visit_tree(tree, root, begin, parser, lexer, stack, first, size, tokens, scr
         for crossing in range(tree.nodes[at, CROSSING_AT], tree.nodes[at, CROSSING_AT] + tree.nodes[at, NUM_CROSSINGS]):
             terminal = tree.crossings[crossing, TERMINAL]
             to, num_stacks = first, size
-            if not parser.is_ignored[terminal]:
+            if terminal >= num_symbols:
+                num_stacks, to, node, link = feed_any(
+                    parser, stack, first, size, lexer.lists, terminal - num_symbols, member, node, link
+                )
+                if num_stacks < 0:
+                    return NEED_STACKS
+                if num_stacks == 0:
+                    continue
+                member = to + num_stacks + 1
+            elif not parser.is_ignored[terminal]:
                 num_stacks, to, node, link = feed(parser, stack, first, size, terminal, member, node, link)
                 if num_stacks < 0:
                     return NEED_STACKS

@@ -10,6 +10,7 @@ import numpy as np
 
 from rtlang_grammars.machine.lexer_run.lexeme_rules import read_symbol
 from rtlang_grammars.machine.lexer_run.lexer_layout import (
+    ANYWHERE,
     BEGIN,
     BYTE_AT,
     CROSSED,
@@ -40,6 +41,8 @@ AHEAD = 6
 _EVERY_KIND = (1 << COUNT_SHIFT) - 1
 _RANK_MASK = (1 << (SKIP_SHIFT - RANK_SHIFT)) - 1
 _DEPTH_MASK = (1 << (TOKEN_SHIFT - DEPTH_SHIFT)) - 1
+_TERMINAL_BITS, _RECORD_BITS = 17, 24
+"""Bits of a terminal's number and of a record's in the keys of `WalkScratch.seen`."""
 _MAX_BYTES = 1100
 """Bytes that an end or a crossing may have at most."""
 
@@ -113,6 +116,21 @@ def _add_crossing(scratch, number, num_bytes, match, match_at, num_read, begin, 
 
 
 @compiled(inner=True, inline=True)
+def _is_new(seen, terminal, begin):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Note that a terminal ends before a record; False if that is known in this walk: items may overlap."""
+    size = seen.size - 1
+    walk_number = seen[size]
+    key = ((walk_number << _TERMINAL_BITS) + terminal) * (1 << _RECORD_BITS) + begin
+    place = ((begin * 40503) ^ (terminal * 2654435)) & (size - 1)
+    while (seen[place] >> (_TERMINAL_BITS + _RECORD_BITS)) == walk_number and seen[place] != key:
+        place = (place + 1) & (size - 1)
+    if seen[place] == key:
+        return False
+    seen[place] = key
+    return True
+
+
+@compiled(inner=True, inline=True)
 def walk(items, num_items, data, state, match, match_at, is_fed, lexer, tokens, scratch):  # type: ignore[no-untyped-def] # pragma: no cover
     """Lex the records of `items` from a lexer state; returns the numbers of ends, crossings and bytes, or -1 for want of room.
 
@@ -121,6 +139,9 @@ def walk(items, num_items, data, state, match, match_at, is_fed, lexer, tokens, 
     path, text, records, kinds = scratch.path, scratch.text, tokens.records, tokens.below
     num_ends = num_crossings = num_bytes = 0
     soon = np.int64(0)
+    is_new = True
+    scratch.seen[scratch.seen.size - 1] += 1
+    is_anywhere = lexer.order[0] == ANYWHERE
     for item in range(num_items):
         at, stop = items[item, BEGIN], items[item, STOP]
         soon ^= records[items[min(item + AHEAD, num_items - 1), BEGIN]]  # the items lie apart in memory
@@ -135,6 +156,8 @@ def walk(items, num_items, data, state, match, match_at, is_fed, lexer, tokens, 
             below, rank = record >> SKIP_SHIFT, (record >> RANK_SHIFT) & _RANK_MASK
             depth = num_fed if is_pending else base + ((record >> DEPTH_SHIFT) & _DEPTH_MASK)
             now, last, last_at = path[depth, LEX_STATE], path[depth, LEX_MATCH], path[depth, LEX_MATCH_AT]
+            if num_ends >= scratch.ends.shape[0]:  # items may overlap where terminals end wherever they match
+                return -1, 0, 0
             if not is_pending:
                 if _stays_home(lexer, now, last, record, kinds[at]):
                     num_below = (kinds[at] >> COUNT_SHIFT) & _RANK_MASK
@@ -143,6 +166,17 @@ def walk(items, num_items, data, state, match, match_at, is_fed, lexer, tokens, 
                     continue
                 text[depth] = record & 0xFF
             reached, last, last_at = read_symbol(lexer, now, text[depth], depth, last, last_at)
+            if is_anywhere and last >= 0:  # the lexeme ends here, and may go on as well
+                is_new = num_items == 1 or _is_new(scratch.seen, last, at)
+                if is_new and 2 * num_crossings + 2 >= scratch.seen.size:
+                    return -1, 0, 0
+            if is_anywhere and last >= 0 and is_new:
+                num_bytes = _add_crossing(scratch, num_crossings, num_bytes, last, depth, depth, at, below)
+                if num_bytes < 0:
+                    return -1, 0, 0
+                num_crossings += 1
+            if is_anywhere:
+                last = -1
             if reached >= 0:
                 _set_place(path, depth + 1, reached, last, last_at)
                 if is_pending:

@@ -123,9 +123,17 @@ def larger_tree(tree: Tree) -> Tree:
 def larger_walk(walk: WalkScratch) -> WalkScratch:
     """Scratch with twice the room."""
     return walk._replace(
+        ends=_ints(2 * len(walk.ends), 6),
+        groups=_ints(2 * len(walk.groups)),
+        seen=np.zeros(2 * (len(walk.seen) - 1) + 1, dtype=np.int64),
         crossings=_ints(2 * len(walk.crossings), 5),
         data=np.empty(2 * len(walk.data), dtype=np.uint8),
     )
+
+
+def with_terminals(walk: WalkScratch, num_terminals: int) -> WalkScratch:
+    """Scratch for more terminals."""
+    return walk._replace(tally=_ints(num_terminals + 1), cursor=_ints(num_terminals + 1))
 
 
 def larger_visit(visit: VisitScratch) -> VisitScratch:
@@ -150,6 +158,7 @@ def new_walk(num_tokens: int, max_depth: int, num_terminals: int) -> WalkScratch
         _ints(num_terminals + 1),
         _ints(num_terminals + 1),
         _ints(num_tokens + 2),
+        np.zeros((1 << 12) + 1, dtype=np.int64),
     )
 
 

@@ -1,0 +1,88 @@
+"""What a grammar without a lexer compiles to: GBNF, EBNF, and Lark with `Lexer.ANYWHERE`. Any division of a text into terminals counts.
+
+Terminals are made as large as the rules allow (`context_free.regular_terminals`); tables and parser are those of grammars with a lexer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lark.grammar import NonTerminal, Rule
+from lark.grammar import Terminal as LarkTerminal
+
+from rtlang_grammars.context_free.cfg import Cfg, Terminal, TokenSymbol
+from rtlang_grammars.context_free.left_recursion import without_left_recursion
+from rtlang_grammars.context_free.lexer_build.anywhere_automaton import AnywhereAutomaton
+from rtlang_grammars.context_free.lexer_build.parser_tables import ParserTables
+from rtlang_grammars.context_free.regular_terminals import with_regular_terminals
+from rtlang_grammars.lowering.lexed_tables import LexedTables
+from rtlang_grammars.machine.lexer_run.lexer_layout import ANYWHERE
+from rtlang_grammars.machine.lexer_run.lexer_tables import RuleReports
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget
+
+_MANY_BYTES = 24
+
+
+class AnywhereTables(LexedTables):
+    """The tables of one grammar; see `LexedTables`."""
+
+    def __init__(self, cfg: Cfg, budget: Budget, ignored: Sequence[Terminal] = ()) -> None:
+        """Compile a grammar.
+
+        Args:
+            ignored: terminals that may stand before all others and at the end. A grammar with such keeps its terminals as they are.
+        Raises:
+            GrammarError: it cannot be made within the limits.
+        """
+        self.cfg = cfg if ignored else with_regular_terminals(cfg, budget)
+        try:
+            rules = _parser(self.cfg, ignored, budget)
+        except GrammarError:
+            budget.check()
+            self.cfg = without_left_recursion(
+                self.cfg, budget
+            )  # rules that begin with themselves after parts that may be empty
+            rules = _parser(self.cfg, ignored, budget)
+        terminals = (*self.cfg.terminals, *ignored)
+        self.names = [each.name for each in terminals]
+        self.token_sets = {each.tokens for each in terminals if each.tokens is not None}
+        self.reports = RuleReports()
+        self.ignored, self.columns = frozenset(range(len(self.cfg.terminals), len(terminals))), None
+        self._automaton = automaton = AnywhereAutomaton(terminals, budget)
+        automaton.end_only_before(_followers(rules, self.ignored))
+        self._join_up(rules, automaton, ANYWHERE, budget)
+
+    @property
+    def may_ignore_anything(self) -> bool:
+        """Whether what is ignored may hold most of what is not, and end anywhere, as comments can: a token then has too many readings."""
+        return any(self._automaton.may_end_within_runs(each, _MANY_BYTES) for each in self.ignored)
+
+
+def _parser(cfg: Cfg, ignored: Sequence[Terminal], budget: Budget) -> ParserTables:
+    names = [f"{number} {each.name}" for number, each in enumerate((*cfg.terminals, *ignored))]
+    heads = [f"{number} {each.name}" for number, each in enumerate(cfg.rules)]
+    rules = [
+        Rule(
+            NonTerminal(heads[number]),
+            [
+                LarkTerminal(names[each.terminal]) if isinstance(each, TokenSymbol) else NonTerminal(heads[each.rule])
+                for each in alternative
+            ],
+        )
+        for number, rule in enumerate(cfg.rules)
+        for alternative in rule.alternatives
+    ]
+    return ParserTables(rules, heads[cfg.start], names, budget)
+
+
+def _followers(rules: ParserTables, ignored: frozenset[int]) -> list[set[int]]:
+    """For each terminal those that may follow it. Ignored ones take as much as they can of what is ignored."""
+    followers: list[set[int]] = []
+    for terminal, column in enumerate(rules.shifts.T[:-1]):
+        contexts = set(rules.contexts[column[column >= 0]].tolist())
+        followers.append({each for context in contexts for each in rules.rows[context]} | ignored)
+        if terminal in ignored:
+            others = set(range(rules.num_terminals)) - ignored
+            followers[-1] = others if len(ignored) == 1 else others | ignored
+    return followers
