@@ -286,3 +286,10 @@ def test_alternations_of_words_are_what_python_matches() -> None:
         for _ in range(40):
             text = "".join(rng.choices("ab", k=rng.randint(0, 9)))
             assert language.accepts(text, Budget()) is bool(re.fullmatch(pattern, text)), (pattern, text)
+
+
+@pytest.mark.parametrize("pattern", ["a|bc|", "|ab|ab?", "(a|bc|)(d|)", "((a|b|c)|)x?"])
+def test_alternations_of_words_keep_the_empty_text(pattern: str) -> None:
+    language = compile_regex(pattern)
+    for text in ("", "a", "bc", "ab", "d", "bcd", "b"):
+        assert language.accepts(text) == (re.fullmatch(pattern, text) is not None), (pattern, text)

@@ -7,7 +7,8 @@ METH_FASTCALL function that reads numpy's arrays itself. The result depends on n
 
 Loaded only where code is compiled.
 """
-# mypy: disable-error-code="no-untyped-def, untyped-decorator, misc, no-untyped-call, import-untyped, no-any-return, attr-defined, method-assign"
+# mypy: disable-error-code="no-untyped-def, untyped-decorator, misc, no-untyped-call, import-untyped"
+# mypy: disable-error-code="no-any-return, attr-defined, method-assign"
 
 from __future__ import annotations
 

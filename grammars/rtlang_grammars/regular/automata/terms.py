@@ -355,7 +355,7 @@ class Terms:
             if not isinstance(item, syntax.Characters):
                 return None
             masks.append(self.partition.mask(item.points))
-        return tuple(masks)
+        return tuple(masks) or None
 
     def _of_words(self, words: list[tuple[int, ...]]) -> int:
         """The alternation of words as a trie: a thousand words are not a thousand alternatives in every derivative.
