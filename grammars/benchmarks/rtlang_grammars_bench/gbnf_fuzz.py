@@ -1,8 +1,8 @@
-"""Random GBNF grammars against llama.cpp's: `python -m rtlang_grammars_bench.gbnf_fuzz --grammars 2000`.
+"""Random GBNF grammars against llama.cpp's: `python -m rtlang_grammars_bench.gbnf_fuzz --grammars 2000 [--files FOLDER]`.
 
-Texts are derived from each grammar and changed at random; both sides say whether they are complete. Needs `llama-cpp-python` and `gguf`:
-a model without weights, whose tokens are bytes, is written to a temporary file. A difference is printed with its grammar, and the exit
-status is 1.
+Texts are derived from each grammar and changed at random; both sides say whether they are complete. For the GBNF files of a folder the
+texts are random walks over our masks, and these with changes. Needs `llama-cpp-python` and `gguf`: a model without weights, whose tokens
+are bytes, is written to a temporary file. A difference is printed with its grammar, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import os
 import random
+import re
 import sys
 import tempfile
 from collections import Counter
@@ -19,8 +20,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
 from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars_bench.grammar_texts import random_walks
 from rtlang_grammars_bench.lark_fuzz import accepts, byte_backend
 
 _FIRST_BYTE, _END = 3, 2
@@ -44,6 +47,9 @@ _REPEATS = {
     "{0,2}": (0, 2),
 }
 _NUM_TEXTS = 25
+_UNREAD = re.compile("[\\0\x80-\xbf\u2000-\u20ff]")
+"""llama.cpp's strings end at a null character, and it refuses the first byte of a character where a negated class (`[^\\x85\\u2028]`)
+excludes another one that begins with this byte."""
 
 _Part: TypeAlias = tuple[str, Any, str]
 """What it is (`class`, `literal`, `rule` or `group`), its source or alternatives, and how often it is repeated."""
@@ -121,10 +127,23 @@ def random_texts(rng: random.Random, rules: dict[str, _Rule]) -> list[str]:
     for _ in range(_NUM_TEXTS):
         text = derived(rng, rules, rules["root"], [12])
         if rng.random() < 0.5:
-            at = rng.randint(0, len(text))
-            text = text[:at] + rng.choice(["", "a", "b", "1", "é", '"', " "]) + text[at + rng.randint(0, 1) :]
+            text = _changed(rng, text)
         texts.append(text[:40])
     return texts
+
+
+def file_cases(folder: Path, backend: RtlangBackend) -> Iterator[tuple[str, str, list[str]]]:
+    """The GBNF files of a folder, with random walks over our masks, and with these changed at one place."""
+    for path in sorted(folder.glob("*.gbnf")):
+        source, rng = path.read_text(encoding="utf-8"), random.Random(path.name)
+        grammar = backend.compile(Constraint(ConstraintKind.GBNF, source))
+        walks = [text for text in random_walks(grammar, _NUM_TEXTS) if not _UNREAD.search(text)]
+        yield path.name, source, [*walks, *(_changed(rng, text) for text in walks)]
+
+
+def _changed(rng: random.Random, text: str) -> str:
+    at = rng.randint(0, len(text))
+    return text[:at] + rng.choice(["", "a", "b", "1", "é", '"', " "]) + text[at + rng.randint(0, 1) :]
 
 
 class LlamaGrammars:
@@ -214,12 +233,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--grammars", type=int, default=200)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--files", type=Path, help="folder of GBNF files to be compared, too")
     options = parser.parse_args(arguments)
     llama, backend, counts = LlamaGrammars(), byte_backend(), Counter[str]()
-    for seed in range(options.first, options.first + options.grammars):
-        rng = random.Random(seed)
-        rules = random_rules(rng)
-        source, texts = source_of(rules), random_texts(rng, rules)
+
+    def cases() -> Iterator[tuple[str, str, list[str]]]:
+        for seed in range(options.first, options.first + options.grammars):
+            rng = random.Random(seed)
+            rules = random_rules(rng)
+            yield f"seed {seed}", source_of(rules), random_texts(rng, rules)
+        if options.files is not None:
+            yield from file_cases(options.files, backend)
+
+    for name, source, texts in cases():
         expected = llama.verdicts(source, texts)
         try:
             grammar = backend.compile(Constraint(ConstraintKind.GBNF, source))
@@ -235,9 +261,9 @@ def main(arguments: list[str] | None = None) -> int:
         counts["accepted"] += sum(expected)
         counts["differences"] += len(wrong)
         for text, each in wrong[:1]:
-            print(f"seed {seed}: {text!r} should be {each}\n{source}", flush=True)
-    for name, count in sorted(counts.items()):
-        print(f"{count:9} {name}")
+            print(f"{name}: {text!r} should be {each}\n{source}", flush=True)
+    for outcome, count in sorted(counts.items()):
+        print(f"{count:9} {outcome}")
     return 1 if counts["differences"] else 0
 
 

@@ -11,11 +11,10 @@ import random
 import sysconfig
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from rtlang_grammars.spec.vocabulary import Vocabulary
+from rtlang_grammars.api.rtlang_backend import RtlangGrammar
 
 MIN_CHARS, MAX_CHARS = 40, 1500
 _NUM_STEPS = 60
@@ -75,12 +74,13 @@ def _json_documents(folder: Path) -> Iterator[str]:
             yield json.dumps(document, ensure_ascii=False)
 
 
-def random_walks(grammar: Any, vocabulary: Vocabulary, count: int) -> list[str]:
+def random_walks(grammar: RtlangGrammar, count: int) -> list[str]:
     """Texts of a grammar of this library, sampled with its masks and then completed.
 
     Args:
         grammar: it caches what it sees, so measure another object.
     """
+    vocabulary = grammar.machine.index.vocabulary
     row = np.zeros(vocabulary.num_mask_words, dtype=np.int32)
     is_plain = np.array([text.isascii() and len(text) > 1 for text in vocabulary.token_bytes])
     is_end = np.zeros(len(is_plain), dtype=np.bool_)

@@ -142,9 +142,7 @@ def table(vocabulary: Vocabulary, tokenizer: Any, cases: Iterable[Case], rivals:
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for case in cases:
-        texts = case.texts or random_walks(
-            RtlangBackend.create(vocabulary).compile(case.constraint), vocabulary, case.num_walks
-        )
+        texts = case.texts or random_walks(RtlangBackend.create(vocabulary).compile(case.constraint), case.num_walks)
         encoded = [tokenizer.encode(text).ids for text in texts]
         for name, backend in backends.items():
             title = f"| {case.name}{'' if case.texts else ' (walks)'} | {name}"

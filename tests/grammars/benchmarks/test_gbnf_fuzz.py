@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +29,18 @@ def test_derived_texts_are_accepted() -> None:
                 num_texts += 1
                 assert accepts(grammar, text), (seed, text)
     assert num_texts > 150
+
+
+def test_files_are_walked_and_changed(tmp_path: Path) -> None:
+    (tmp_path / "nested.gbnf").write_text('root ::= "(" root ")" | [a-z]+')
+    backend = byte_backend()
+    ((name, source, texts),) = gbnf_fuzz.file_cases(tmp_path, backend)
+    assert name == "nested.gbnf"
+    grammar = backend.compile(Constraint(ConstraintKind.GBNF, source))
+    half = len(texts) // 2
+    assert half > 10
+    assert all(accepts(grammar, text) for text in texts[:half])
+    assert not all(accepts(grammar, text) for text in texts[half:])
 
 
 def test_llama_cpp_agrees(capfd: pytest.CaptureFixture[str]) -> None:
