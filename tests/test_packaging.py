@@ -23,6 +23,8 @@ UNDECLARED = {
         "flashinfer",
         "llama_cpp",
         "vllm",
+        "sglang",
+        "mlx",  # a requirement of `mlx-lm`
         "outlines_core",
         "referencing",
         "pydantic_core",
@@ -30,7 +32,7 @@ UNDECLARED = {
         "anyio",  # with the next one, a part of `mcp`
         "mcp_types",
     },
-    "grammars": {"jsonschema", "referencing", "llama_cpp", "pydantic"},
+    "grammars": {"jsonschema", "referencing", "llama_cpp", "mlx", "pydantic"},
     "kernels": set(),
 }
 

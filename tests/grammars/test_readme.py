@@ -48,6 +48,9 @@ def test_the_examples_run_without_torch() -> None:
             marks=pytest.mark.long,
         ),
         ("vllm", ["vllm"], "write_transformers_model(Path('model'))"),
+        ("sglang", ["sglang", "transformers"], "write_transformers_model(Path('model'))"),
+        ("mlx-lm", ["mlx_lm"], "write_transformers_model(Path('model'))"),
+        ("onnxruntime-genai", ["onnxruntime_genai", "onnx"], "write_onnx_model(Path('model'))"),
     ],
 )
 def test_the_example_for_another_library_gives_valid_text(

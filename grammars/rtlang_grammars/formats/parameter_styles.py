@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from rtlang_grammars.formats.arguments.argument_grammar import call_arguments
+from rtlang_grammars.formats.arguments.cohere_grammar import nested_arguments
 from rtlang_grammars.formats.arguments.literal_grammar import literal_value, unenforced_keyword
 from rtlang_grammars.formats.catalogue import FORMATS
 from rtlang_grammars.formats.description import JSON_BLANKS, ArgumentStyle, TaggedArguments, ToolFormat
@@ -36,6 +37,7 @@ STYLES = {
     "deepseek_v4_1_xml": _tagged('<｜DSML｜ parameter name="', '" string="{is_string}">', "</｜DSML｜ parameter>"),
     "glm_xml": _tagged("<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>"),
     "kimi_k3_xml": _tagged('<|open|>argument key="', '" type="{type}"<|sep|>', "<|close|>argument<|sep|>"),
+    "cohere_xml": ToolFormat("structural tag", ()),
     "gemma": FORMATS["gemma-4"],
 }
 """The formats of the styles by their names; of them only the way in which arguments are written matters."""
@@ -55,6 +57,8 @@ def written_arguments(
     parameters: dict[str, Any] = {"type": "object"} if isinstance(schema, bool) else {**schema}
     if schema is False or parameters.setdefault("type", "object") != "object":
         raise GrammarError(f"style = {style!r}: expected the schema of an object")
+    if style == "cohere_xml":
+        return nested_arguments(parameters, excludes, json_style)
     if found.tagged is None:
         if (keyword := unenforced_keyword(parameters, found.literals)) is not None:
             raise GrammarError(f"{keyword} cannot be enforced in the style {style}")

@@ -155,9 +155,13 @@ class _StoredReport(ReportBuilder):
         )
 
 
-def check_constraint(constraint: Constraint, limits: Limits | None = None) -> Report | None:
+def check_constraint(
+    constraint: Constraint, limits: Limits | None = None, *, allow_checked: bool = True
+) -> Report | None:
     """Check that a constraint can be compiled, which needs no vocabulary.
 
+    Args:
+        allow_checked: see `Compilation`.
     Returns:
         For a JSON Schema, the status of every keyword, those that must be checked after generation included; else None.
     Raises:
@@ -171,7 +175,7 @@ def check_constraint(constraint: Constraint, limits: Limits | None = None) -> Re
 
         LexedTables(constraint.source, budget, is_lark=is_lark, indentation=constraint.indentation)
         return None
-    compilation = Compilation(constraint, None, limits or Limits(), True)
+    compilation = Compilation(constraint, None, limits or Limits(), allow_checked)
     if constraint.kind in GRAMMARS:
         build_rules(compilation, budget)
         return None

@@ -64,8 +64,12 @@ class GrammarLogitsProcessor:
     One object serves one completion after another. A prompt that continues the completion before, token for token, counts as more of it;
     call `reset` before it.
 
+    llama.cpp drops what its callbacks raise, so an error ends the text. Give the completion
+    `stopping_criteria=StoppingCriteriaList([processor.raise_error])`, which raises it.
+
     Attributes:
-        error: why a text was ended before it was complete: the grammar needed more states than its limits allow. Usually None.
+        error: why a text was ended before it was complete: no token may follow (`EmptyMaskError`), or the grammar needs more states than
+            its limits allow. Usually None.
     """
 
     def __init__(self, grammar: CompiledGrammar, vocabulary: Vocabulary, *, max_tokens: int | None = None) -> None:
@@ -89,6 +93,17 @@ class GrammarLogitsProcessor:
     def reset(self) -> None:
         """Begin a new text with the next call."""
         self._histories.reset()
+        self.error = None
+
+    def raise_error(self, input_ids: NDArray[np.intc], logits: NDArray[np.single]) -> bool:
+        """A stopping criterion that never stops, but raises `error` if there is one.
+
+        Raises:
+            GrammarError: see `error`.
+        """
+        if self.error is not None:
+            raise self.error
+        return False
 
     def __call__(self, input_ids: NDArray[np.intc], scores: NDArray[np.single]) -> NDArray[np.single]:
         """The scores, [vocab_size], with minus infinity for tokens that may not follow `input_ids`, [length]."""

@@ -17,8 +17,9 @@ from outlines.processors.base_logits_processor import OutlinesLogitsProcessor
 
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.plugs.token_histories import TokenHistories
+from rtlang_grammars.schema.json_options import style_of
 from rtlang_grammars.schema.reading.report import Report
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, Whitespace
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
 from rtlang_grammars.spec.protocols import CompiledGrammar
 from rtlang_grammars.spec.vocabulary import Vocabulary
 
@@ -75,16 +76,12 @@ class RtlangOutlinesBackend(BaseBackend):  # type: ignore[misc]
     def get_json_schema_logits_processor(
         self, json_schema: str, whitespace_pattern: str | None = None
     ) -> RtlangLogitsProcessor:
-        """A processor for the JSON text of a schema; `whitespace_pattern` may be "" (none) or None (as `json.dumps` writes, and more).
+        """A processor for the JSON text of a schema; for `whitespace_pattern` see `json_options.style_of`.
 
         Raises:
-            GrammarError: the schema has a keyword that masks cannot enforce; names its JSON pointer.
-            NotImplementedError: another `whitespace_pattern`.
+            GrammarError: the schema has a keyword that masks cannot enforce; names its JSON pointer. Or the pattern is not supported.
         """
-        if whitespace_pattern not in (None, ""):
-            raise NotImplementedError(f"whitespace_pattern = {whitespace_pattern!r}: expected None or ''")
-        whitespace = Whitespace.FREE if whitespace_pattern is None else Whitespace.COMPACT
-        return self.processor(Constraint(ConstraintKind.JSON_SCHEMA, json_schema, JsonStyle(whitespace)))
+        return self.processor(Constraint(ConstraintKind.JSON_SCHEMA, json_schema, style_of(whitespace_pattern)))
 
     def get_regex_logits_processor(self, regex: str) -> RtlangLogitsProcessor:
         """A processor for texts that a regular expression matches as a whole."""

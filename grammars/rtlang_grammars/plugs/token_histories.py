@@ -23,12 +23,13 @@ from rtlang_grammars.completion.search import CompletionSearch
 from rtlang_grammars.completion.token_budget import TokenBudget
 from rtlang_grammars.machine.batch import fill_batch
 from rtlang_grammars.schema.reading.report import Report
-from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.errors import EmptyMaskError, GrammarError
 from rtlang_grammars.spec.protocols import CompiledGrammar, GrammarMatcher
 from rtlang_grammars.spec.vocabulary import Vocabulary
 
 _MAX_REWIND = 64
 """Lengths whose states are kept: drafts may be taken back this far."""
+_MAX_TAIL = 80
 _MAX_CANDIDATES = 64
 _LEFT_OVER = 1e-3
 """Tokens are tried against the budget until the untried ones hold less than this probability, or so many were tried."""
@@ -43,6 +44,7 @@ class _State:
 
     matcher: GrammarMatcher | None
     num_generated: int
+    tail: bytes = b""  # the last bytes of the text, for errors
     budget: TokenBudget | None = None
     budgets_after: dict[int, TokenBudget] = field(default_factory=dict)  # of the tokens in the last mask
 
@@ -91,6 +93,7 @@ class TokenHistories:
             [num_rows, vocab_size]. A row that has ended may only take end tokens.
         Raises:
             ValueError: the rows cannot be divided among the grammars.
+            EmptyMaskError: no token may follow in a row, and its text is not complete.
         """
         num_rows, length = token_ids.shape
         if num_rows % len(self._grammars):
@@ -112,9 +115,15 @@ class TokenHistories:
         """What the grammars allow after each state, [num_states, num_mask_words]; end tokens where nothing else follows."""
         masks = np.empty((len(states), self._vocabulary.num_mask_words), dtype=np.int32)
         matchers = [state.matcher for state in states if state.matcher is not None]
+        texts = [state.tail for state in states if state.matcher is not None]
         going = np.array([state.matcher is not None for state in states], dtype=np.bool_)
         some = masks[: len(matchers)]
-        fill_batch(matchers, some)
+        try:
+            fill_batch(matchers, some)
+        except EmptyMaskError:
+            for matcher, text in zip(matchers, texts, strict=True):
+                _check_way_on(matcher, text, some[0])
+            raise
         some[~some.any(axis=1)] = self._only_ends  # after an end token
         masks[going] = some.copy()
         masks[~going] = self._only_ends
@@ -133,7 +142,10 @@ class TokenHistories:
         states: dict[tuple[int, bytes], _State] = {}
         for row, (key, parent) in enumerate(zip(keys, parents, strict=True)):
             if key not in states:
-                states[key] = self._start(key[0]) if None in parents else _after(parent, int(token_ids[row, -1]))
+                token_id = int(token_ids[row, -1])
+                states[key] = (
+                    self._start(key[0]) if None in parents else _after(parent, token_id, self._bytes(token_id))
+                )
         if None in parents:
             self._states = {}
         self._states[length] = states
@@ -141,8 +153,12 @@ class TokenHistories:
             del self._states[known]
         return states
 
+    def _bytes(self, token_id: int) -> bytes:
+        known = self._vocabulary.token_bytes
+        return known[token_id] if 0 <= token_id < len(known) else b""
+
     def _start(self, group: int) -> _State:
-        return _State(self._grammars[group].matcher(), 0, self._budgets[group])
+        return _State(self._grammars[group].matcher(), 0, budget=self._budgets[group])
 
     def _keep_fitting(self, state: _State, mask: NDArray[np.int32], scores: NDArray[np.float32]) -> None:
         """Take away tokens after which the text could not be completed in time, and those that were not tried."""
@@ -177,7 +193,7 @@ def _first_budget(grammar: CompiledGrammar, vocabulary: Vocabulary, max_new_toke
     return TokenBudget(search, path)
 
 
-def _after(state: _State | None, token_id: int) -> _State:
+def _after(state: _State | None, token_id: int, data: bytes) -> _State:
     """The state after one more token; without a matcher after an end token, and after a token that the mask excluded.
 
     Beam search goes on with excluded tokens where fewer are allowed than it has beams.
@@ -189,7 +205,7 @@ def _after(state: _State | None, token_id: int) -> _State:
         matcher = matcher if matcher.accept_token(token_id) else None
     budget = None if matcher is None else state.budgets_after.get(token_id)
     has_left = matcher is None or (state.budget is not None and budget is None)
-    return _State(None if has_left else matcher, state.num_generated + 1, budget)
+    return _State(None if has_left else matcher, state.num_generated + 1, (state.tail + data)[-_MAX_TAIL:], budget)
 
 
 def _by_score(token_ids: NDArray[np.int64], scores: NDArray[np.float32]) -> list[int]:
@@ -200,3 +216,15 @@ def _by_score(token_ids: NDArray[np.int64], scores: NDArray[np.float32]) -> list
     order = np.argsort(-weights, kind="stable")[:_MAX_CANDIDATES]
     before = np.cumsum(weights[order]) - weights[order]
     return [int(i) for i in token_ids[order[before < (1 - _LEFT_OVER) * weights.sum()]]]
+
+
+def _check_way_on(matcher: GrammarMatcher, text: bytes, row: NDArray[np.int32]) -> None:
+    """Fill a row.
+
+    Raises:
+        EmptyMaskError: no token may follow; it has the text.
+    """
+    try:
+        matcher.fill_bitmask(row)
+    except EmptyMaskError as error:
+        raise error.after(text) from None

@@ -2,8 +2,12 @@
 
 `structured_outputs_config={"backend": "rtlang"}` chooses it. `vllm` calls `register` in every process by the entry point
 `vllm.general_plugins`; a program calls it once itself if it makes a `StructuredOutputsConfig` before an engine. `vllm` has no registry of
-these backends, so `register` wraps the three places that name them: the setting's type, the check of a request, and the choice of the
-backend. Requests for other backends pass through unchanged.
+these backends, so `register` wraps the three places that name them: the setting's type and check, the check of a request, and the choice of
+the backend. Requests for other backends pass through unchanged.
+
+The options for JSON (`disable_any_whitespace`, `disable_additional_properties`, `whitespace_pattern`) are obeyed, in the setting and in
+requests. `vllm` hands a backend nothing but the kind and the source of a request, so the check of a request writes its options into them:
+the request becomes the structural tag of one schema.
 
 Masks are made without scores, so a text that `max_tokens` cuts off may be incomplete. numba is loaded when the first grammar is needed: the
 workers of `vllm` 0.32 fail to start in a process that has loaded it.
@@ -12,12 +16,14 @@ workers of `vllm` 0.32 fail to start in a process that has loaded it.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import torch
 from pydantic.dataclasses import rebuild_dataclass
+from vllm.config import VllmConfig
 from vllm.config.structured_outputs import StructuredOutputsConfig
 from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import SamplingParams, StructuredOutputsParams
@@ -30,8 +36,10 @@ from vllm.v1.structured_output.backend_types import (
 from vllm.v1.structured_output.request import get_structured_output_key
 from vllm.v1.structured_output.utils import grammar_is_likely_lark
 
+from rtlang_grammars.formats.structural_tag import read_structural_tag
+from rtlang_grammars.schema.json_options import style_of, without_additional_properties
 from rtlang_grammars.schema.reading.report import Report
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Whitespace
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.vocabulary import Vocabulary
 
@@ -39,41 +47,123 @@ if TYPE_CHECKING:
     from rtlang_grammars.api.rtlang_backend import RtlangGrammar
 
 _NAME = "rtlang"
-_KINDS = {
-    StructuredOutputOptions.JSON: ConstraintKind.JSON_SCHEMA,
-    StructuredOutputOptions.REGEX: ConstraintKind.REGEX,
-    StructuredOutputOptions.CHOICE: ConstraintKind.CHOICE,
-}
+_OPTIONS = ("disable_any_whitespace", "disable_additional_properties", "whitespace_pattern")
 
 
-def constraint_of(request_type: StructuredOutputOptions, grammar_spec: str) -> Constraint:
-    """The constraint of a request: a schema, any JSON object, a regular expression, choices, a Lark grammar or GBNF.
+def constraint_of(
+    request_type: StructuredOutputOptions, grammar_spec: str, config: StructuredOutputsConfig | None = None
+) -> Constraint:
+    """The constraint of a request: a schema, any JSON object, a regular expression, choices, a Lark grammar, GBNF or a structural tag.
+
+    Args:
+        config: the setting, of which the options for JSON are obeyed; None: the default.
+    Raises:
+        GrammarError: a structural tag is malformed; the location is a JSON pointer.
+    """
+    closes = config is not None and config.disable_additional_properties
+    style = style_of(None, disable_any_whitespace=config is not None and config.disable_any_whitespace)
+    match request_type:
+        case StructuredOutputOptions.JSON:
+            source = json.dumps(without_additional_properties(grammar_spec)) if closes else grammar_spec
+            return Constraint(ConstraintKind.JSON_SCHEMA, source, style)
+        case StructuredOutputOptions.JSON_OBJECT:
+            return Constraint(ConstraintKind.JSON_SCHEMA, '{"type": "object"}', style)
+        case StructuredOutputOptions.REGEX:
+            return Constraint(ConstraintKind.REGEX, grammar_spec)
+        case StructuredOutputOptions.CHOICE:
+            return Constraint(ConstraintKind.CHOICE, grammar_spec)
+        case StructuredOutputOptions.GRAMMAR:
+            kind = ConstraintKind.LARK if grammar_is_likely_lark(grammar_spec) else ConstraintKind.GBNF
+            return Constraint(kind, grammar_spec)
+        case StructuredOutputOptions.STRUCTURAL_TAG:
+            return read_structural_tag(_with_closed_schemas(grammar_spec) if closes else grammar_spec, style=style)
+    raise GrammarError(
+        f"{request_type.name.lower()}: expected json, json_object, regex, choice, grammar or structural_tag"
+    )
+
+
+def _with_closed_schemas(tag: str) -> Any:
+    """A structural tag whose schemas allow no additional properties."""
+
+    def closed(plain: Any) -> Any:
+        if isinstance(plain, list):
+            return [closed(each) for each in plain]
+        if not isinstance(plain, dict):
+            return plain
+        keys = ("json_schema", "schema")
+        return {
+            key: without_additional_properties(each) if key in keys else closed(each) for key, each in plain.items()
+        }
+
+    try:
+        return closed(json.loads(tag))
+    except (ValueError, RecursionError) as error:
+        raise GrammarError(f"structural_tag: expected JSON: {error}", "#") from None
+
+
+def write_options(params: StructuredOutputsParams) -> None:
+    """Write the options of a request for JSON into its constraint; requests without options stay as they are.
 
     Raises:
-        GrammarError: structural tags, which have no constraint here.
+        GrammarError: `whitespace_pattern` is not supported, or an option stands beside a constraint that is no JSON.
     """
-    if request_type in _KINDS:
-        return Constraint(_KINDS[request_type], grammar_spec)
-    if request_type is StructuredOutputOptions.JSON_OBJECT:
-        return Constraint(ConstraintKind.JSON_SCHEMA, '{"type": "object"}')
-    if request_type is StructuredOutputOptions.GRAMMAR:
-        kind = ConstraintKind.LARK if grammar_is_likely_lark(grammar_spec) else ConstraintKind.GBNF
-        return Constraint(kind, grammar_spec)
-    raise GrammarError(f"{request_type.name.lower()}: expected json, json_object, regex, choice or grammar")
+    given = [name for name in _OPTIONS if getattr(params, name) not in (None, False)]
+    if not given:
+        return
+    if params.json is None and not params.json_object and params.structural_tag is None:
+        raise GrammarError(f"{given[0]}: expected beside json, json_object or structural_tag only")
+    style = style_of(params.whitespace_pattern, disable_any_whitespace=params.disable_any_whitespace)
+    if params.structural_tag is not None:
+        tag = json.loads(params.structural_tag)
+    else:
+        schema = {"type": "object"} if params.json is None else params.json
+        schema = json.loads(schema) if isinstance(schema, str) else schema
+        tag = {"type": "structural_tag", "format": {"type": "json_schema", "json_schema": schema}}
+        params.json = params.json_object = None
+    tag = _with_closed_schemas(json.dumps(tag)) if params.disable_additional_properties else tag
+    if style.whitespace is Whitespace.COMPACT:
+        tag = _compact(tag)
+    params.structural_tag = json.dumps(tag)
+    params.disable_any_whitespace = params.disable_additional_properties = False
+    params.whitespace_pattern = None
 
 
-def report_of(params: StructuredOutputsParams) -> Report | None:
-    """The status of every keyword of a request's schema, without an engine; None for requests without a schema.
+def _compact(plain: Any) -> Any:
+    """A structural tag whose schemas allow no blanks."""
+    if isinstance(plain, list):
+        return [_compact(each) for each in plain]
+    if not isinstance(plain, dict):
+        return plain
+    if "structures" in plain:
+        tags = [
+            {
+                "type": "tag",
+                "begin": each["begin"],
+                "content": {"type": "json_schema", "json_schema": each["schema"]},
+                "end": each["end"],
+            }
+            for each in plain["structures"]
+        ]
+        inner = {"type": "triggered_tags", "triggers": plain["triggers"], "tags": tags}
+        return {"type": "structural_tag", "format": _compact(inner)}
+    found = {key: each if key == "json_schema" else _compact(each) for key, each in plain.items()}
+    return {**found, "max_whitespace_cnt": 0} if plain.get("type") in ("json_schema", "qwen_xml_parameter") else found
 
+
+def report_of(params: StructuredOutputsParams, config: StructuredOutputsConfig | None = None) -> Report | None:
+    """The status of every keyword of a request's schemas, without an engine; None for requests without a schema.
+
+    Args:
+        config: as for `constraint_of`.
     Raises:
         GrammarError: the request would be refused; names the JSON pointer or the line and column.
     """
     from rtlang_grammars.lowering.compilation import check_constraint
 
-    report = check_constraint(constraint_of(*get_structured_output_key(params)))
-    if report is not None:
-        report.refuse_checked()
-    return report
+    params = replace(params)
+    write_options(params)
+    request_type, source = get_structured_output_key(params)
+    return check_constraint(constraint_of(request_type, source, config), allow_checked=False)
 
 
 @dataclass
@@ -99,7 +189,8 @@ class RtlangStructuredOutputBackend(StructuredOutputBackend):  # type: ignore[mi
         Raises:
             GrammarError: the request cannot be enforced; names the JSON pointer or the line and column.
         """
-        grammar = self._backend.compile(constraint_of(request_type, grammar_spec))
+        config = getattr(self.vllm_config, "structured_outputs_config", None)
+        grammar = self._backend.compile(constraint_of(request_type, grammar_spec, config))
         stops = {token_id for token_id in stop_token_ids or () if 0 <= token_id < self.vocab_size}
         return RtlangStructuredOutputGrammar(grammar, frozenset(stops - self._vocabulary.eos_token_ids))
 
@@ -190,7 +281,8 @@ def register() -> None:
         if tokenizer is None or model_config.is_diffusion:
             raise VLLMValidationError("structured outputs need a tokenizer and an autoregressive model")
         try:
-            report_of(self.structured_outputs)
+            write_options(self.structured_outputs)
+            report_of(self.structured_outputs, config)
         except GrammarError as error:
             raise VLLMValidationError(str(error), parameter="structured_outputs") from error
         self.structured_outputs._backend = _NAME
@@ -214,4 +306,20 @@ def _add_to_setting() -> None:
     names = Literal[(*get_args(field.type), _NAME)]  # type: ignore[valid-type]
     field.type = StructuredOutputsConfig.__annotations__["backend"] = names
     StructuredOutputsConfig.__pydantic_fields__["backend"].annotation = names
+    _allow_options()
     rebuild_dataclass(StructuredOutputsConfig, force=True)
+    rebuild_dataclass(VllmConfig, force=True)  # it checks the setting that it has
+
+
+def _allow_options() -> None:
+    """Let the setting have its options for JSON beside this backend; `vllm` allows them for two of its own only."""
+    for decorator in StructuredOutputsConfig.__pydantic_decorators__.model_validators.values():
+        decorator.func = _unless_ours(decorator.func)
+
+
+def _unless_ours(own_check: Any) -> Any:
+    @functools.wraps(own_check)
+    def check(config: StructuredOutputsConfig) -> StructuredOutputsConfig:
+        return config if config.backend == _NAME else own_check(config)
+
+    return check

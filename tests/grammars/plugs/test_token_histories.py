@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from rtlang_grammars import Constraint, ConstraintKind, GrammarError, RtlangBackend, Vocabulary
 from rtlang_grammars.plugs.token_histories import TokenHistories
+from rtlang_grammars.spec.errors import EmptyMaskError
 from rtlang_grammars.spec.protocols import CompiledGrammar
+from tests.support.grammars.vocabularies import spell, without_letter
 from tests.support.long_tests import sized
 
 END = 1
@@ -155,3 +157,12 @@ def test_named_end_tokens_and_special_ones_are_parts_of_the_text() -> None:
         mask = histories.allowed(np.array([row]), lambda _: np.zeros(2056, dtype=np.float32))[0]
         row.append(int(np.flatnonzero(mask)[-1]))
     assert vocabulary().shown(row[1 : row.index(END, row.index(END) + 1)]) == b"a<|system|>b<|end|>c"
+
+
+def test_a_place_without_a_token_is_an_error_and_not_an_end() -> None:
+    stuck = RtlangBackend.create(without_letter(vocabulary(), b"b")).compile(Constraint(ConstraintKind.REGEX, "ab"))
+    histories, (a,) = TokenHistories([stuck], vocabulary()), spell(vocabulary(), "a")
+    assert np.flatnonzero(histories.allowed(np.array([[5]]), no_scores)[0]).tolist() == [a]
+    with pytest.raises(EmptyMaskError, match="no token may follow b'a', and the text is not complete") as caught:
+        histories.allowed(np.array([[5, a]]), no_scores)
+    assert caught.value.text == b"a"

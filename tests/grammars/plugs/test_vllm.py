@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import re
@@ -13,21 +14,35 @@ import numpy as np
 import pytest
 
 from rtlang_grammars import GrammarError
+from tests.grammars.schema.test_json_options import SCHEMAS
 from tests.support.models.foreign_models import write_transformers_model
 
 pytest.importorskip("vllm", reason="vllm is not installed: it needs an environment of its own")
 import torch
 import transformers
 from vllm.config.structured_outputs import StructuredOutputsConfig
+from vllm.entrypoints.openai.chat_completion.protocol import (
+    ChatCompletionNamedToolChoiceParam,
+    ChatCompletionToolsParam,
+)
 from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import SamplingParams, StructuredOutputsParams
+from vllm.tool_parsers.structural_tag_registry import (
+    SUPPORTED_STRUCTURAL_TAG_MODELS,
+    get_model_structural_tag,
+    limit_to_single_tool_call,
+)
+from vllm.tool_parsers.tool_strict_level import ToolStrictLevel
+from vllm.v1.structured_output.backend_guidance import process_for_additional_properties
 from vllm.v1.structured_output.backend_types import (
     StructuredOutputBackend,
     StructuredOutputGrammar,
     StructuredOutputOptions,
 )
+from vllm.v1.structured_output.request import get_structured_output_key
 
 from rtlang_grammars.plugs.vllm import RtlangStructuredOutputBackend, register, report_of
+from rtlang_grammars.schema.json_options import without_additional_properties
 
 END = 1
 
@@ -131,8 +146,12 @@ def test_requests_are_checked_before_they_reach_the_engine(backend: Any) -> None
     with pytest.raises(GrammarError) as caught:
         report_of(bad)
     assert str(caught.value.location).startswith("#/properties/n")
-    with pytest.raises(GrammarError, match="structural_tag"):
+    with pytest.raises(GrammarError, match="expected format, or structures"):
         report_of(StructuredOutputsParams(structural_tag="{}"))
+    with pytest.raises(VLLMValidationError, match="expected format, or structures"):
+        SamplingParams(structured_outputs=StructuredOutputsParams(structural_tag="{}"))._validate_structured_outputs(
+            model, config, backend.tokenizer
+        )
     other = SamplingParams(structured_outputs=StructuredOutputsParams(regex="a"))
     other._validate_structured_outputs(model, StructuredOutputsConfig(backend="xgrammar"), backend.tokenizer)
     assert other.structured_outputs is not None
@@ -148,6 +167,120 @@ def test_the_report_is_that_of_the_schema(backend: Any) -> None:
     assert ("#/properties/n", "minimum", "enforced") in {(e.pointer, e.keyword, str(e.status)) for e in report.entries}
     compiled = backend.compile_grammar(StructuredOutputOptions.JSON, json.dumps(schema))
     assert compiled.report.entries == report.entries
+
+
+def properties(n: int) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {"q": {"type": "string"}, "n": {"type": "integer", "minimum": n}},
+        "required": ["q"],
+    }
+
+
+TOOLS = [
+    ChatCompletionToolsParam(
+        function={
+            "name": name,
+            "strict": name == "find",
+            "parameters": {**properties(n), "additionalProperties": False},
+        }
+    )
+    for n, name in enumerate(("look", "find"))
+]
+
+
+@pytest.mark.parametrize("model", sorted(SUPPORTED_STRUCTURAL_TAG_MODELS))
+def test_the_structural_tags_of_a_model_are_enforced(backend: Any, model: str) -> None:
+    named = ChatCompletionNamedToolChoiceParam(function={"name": "find"})
+    rng, bitmask, xgrammar = random.Random(0), backend.allocate_token_bitmask(2), pytest.importorskip("xgrammar")
+    for choice, level in itertools.product(
+        ("auto", "required", named), (ToolStrictLevel.AUTO, ToolStrictLevel.PARAMETER)
+    ):
+        for is_short in (False, True):
+            made = get_model_structural_tag(model, TOOLS, choice, is_short, strict_level=level)
+            if made is None:
+                continue
+            made = limit_to_single_tool_call(made) if is_short else made
+            tag = made.model_dump_json()
+            report_of(StructuredOutputsParams(structural_tag=tag))
+            backend.vllm_config.structured_outputs_config = StructuredOutputsConfig(
+                backend="rtlang", disable_any_whitespace=True
+            )
+            grammar, tokens = backend.compile_grammar(StructuredOutputOptions.STRUCTURAL_TAG, tag), list[int]()
+            for _ in range(40):
+                ids = [i for i in allowed(grammar, bitmask) if i != END]
+                if not ids:
+                    break
+                tokens.append(rng.choice(ids))
+                assert grammar.accept_tokens("request", tokens[-1:])
+            closing = grammar._matcher.closing_bytes()
+            assert closing is not None
+            text = b"".join(backend._vocabulary.token_bytes[i] for i in tokens) + closing
+            from xgrammar.testing import _is_grammar_accept_string
+
+            assert _is_grammar_accept_string(xgrammar.Grammar.from_structural_tag(made), text.decode()), text
+
+
+def texts_under(backend: Any, params: StructuredOutputsParams, config: StructuredOutputsConfig) -> set[str]:
+    """Which of `JSON_TEXTS` the checked request allows."""
+    request = SamplingParams(structured_outputs=params)
+    request._validate_structured_outputs(SimpleNamespace(is_diffusion=False), config, backend.tokenizer)
+    assert request.structured_outputs is not None
+    backend.vllm_config.structured_outputs_config = config
+    grammar = backend.compile_grammar(*get_structured_output_key(request.structured_outputs))
+    return {text for text in JSON_TEXTS if grammar._matcher.fork().completes_bytes(text.encode())}
+
+
+JSON_TEXTS = ('{"q":"a"}', '{"q": "a"}', '{"q":"a","z":1}', '{"q": "a", "z": 1}')
+
+
+def test_options_for_json_are_obeyed(backend: Any) -> None:
+    register()
+    compact, closed = set(JSON_TEXTS[::2]), set(JSON_TEXTS[:2])
+    plain = StructuredOutputsConfig(backend="rtlang")
+    tag = json.dumps({"structures": [{"begin": "", "schema": properties(0), "end": "!"}], "triggers": [""]})
+    for given in ({"json": properties(0)}, {"json": json.dumps(properties(0))}):
+        made = {name: StructuredOutputsParams(**given, **options) for name, options in OPTIONS.items()}
+        assert texts_under(backend, made["none"], plain) == set(JSON_TEXTS)
+        assert texts_under(backend, made["blanks"], plain) == set(JSON_TEXTS)
+        assert texts_under(backend, made["no blanks"], plain) == compact
+        assert texts_under(backend, made["empty pattern"], plain) == compact
+        assert texts_under(backend, made["closed"], plain) == closed
+        params = StructuredOutputsParams(**given)
+        setting = StructuredOutputsConfig(
+            backend="rtlang", disable_any_whitespace=True, disable_additional_properties=True
+        )
+        assert texts_under(backend, params, setting) == compact & closed
+    assert (
+        texts_under(backend, StructuredOutputsParams(json_object=True, disable_any_whitespace=True), plain) == compact
+    )
+    for bad, message in (
+        (StructuredOutputsParams(json={}, whitespace_pattern=" +"), "whitespace_pattern = ' [+]': expected a pattern"),
+        (StructuredOutputsParams(regex="a", whitespace_pattern=" ?"), "whitespace_pattern: expected beside json"),
+        (
+            StructuredOutputsParams(structural_tag=tag, disable_any_whitespace=True),
+            "triggers: expected a list of non-empty strings",
+        ),
+    ):
+        with pytest.raises(VLLMValidationError, match=message):
+            texts_under(backend, bad, plain)
+    with pytest.raises(ValueError, match="only supported for"):
+        StructuredOutputsConfig(backend="outlines", disable_any_whitespace=True)
+
+
+def test_schemas_are_closed_as_vllm_closes_them_for_guidance() -> None:
+    for schema, _, _ in SCHEMAS:
+        if isinstance(schema, dict):
+            assert without_additional_properties(schema) == process_for_additional_properties(schema)
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "blanks": {"whitespace_pattern": r"[ \t\n\r]*"},
+    "no blanks": {"disable_any_whitespace": True},
+    "empty pattern": {"whitespace_pattern": ""},
+    "closed": {"disable_additional_properties": True},
+}
 
 
 def test_the_entry_point_names_register() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +54,12 @@ def small_vocabulary(*, has_end: bool = True, padding: int = 13) -> Vocabulary:
     ends = [len(texts), len(texts) + 1] if has_end else []
     texts += [b"<|end|>", b"<|stop|>"] if has_end else []
     return Vocabulary(tuple(texts), frozenset(ends), frozenset([*specials, *ends[:1]]), len(texts) + padding)
+
+
+def without_letter(vocabulary: Vocabulary, letter: bytes) -> Vocabulary:
+    """The vocabulary without the tokens that have a letter: texts that need it have no way on."""
+    texts = tuple(b"" if letter in text else text for text in vocabulary.token_bytes)
+    return replace(vocabulary, token_bytes=texts)
 
 
 def spell(vocabulary: Vocabulary, text: str | bytes, rng: random.Random | None = None) -> list[int]:

@@ -112,3 +112,76 @@ def write_gguf_model(path: Path) -> Path:
     writer.write_tensors_to_file()
     writer.close()
     return path
+
+
+def write_onnx_model(path: Path) -> Path:
+    """A directory of onnxruntime-genai: a decoder whose logits depend on the last token, with the tokenizer of rtlang:tiny."""
+    import json
+
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    path.mkdir(parents=True, exist_ok=True)
+    tokenizer = json.loads(TOKENIZER.read_text(encoding="utf-8"))
+    ids = {**tokenizer["model"]["vocab"], **{each["content"]: each["id"] for each in tokenizer["added_tokens"]}}
+    vocab_size, draw = max(ids.values()) + 1, np.random.default_rng(0)
+    weights = {
+        "embeddings": draw.normal(0, 1, (vocab_size, _HIDDEN)).astype(np.float32),
+        "head": draw.normal(0, 0.3, (_HIDDEN, vocab_size)).astype(np.float32),
+        "pieces": np.array([_HEADS, _HIDDEN // _HEADS], dtype=np.int64),
+    }
+    kv = ["batch", _HEADS, "past", _HIDDEN // _HEADS]
+    node = helper.make_node
+    nodes = [
+        node("Gather", ["embeddings", "input_ids"], ["hidden"]),
+        node("MatMul", ["hidden", "head"], ["logits"]),
+        node("Shape", ["input_ids"], ["shape"]),
+        node("Concat", ["shape", "pieces"], ["split"], axis=0),
+        node("Reshape", ["hidden", "split"], ["heads"]),
+        node("Transpose", ["heads"], ["new"], perm=[0, 2, 1, 3]),
+        node("Concat", ["past_key_values.0.key", "new"], ["present.0.key"], axis=2),
+        node("Concat", ["past_key_values.0.value", "new"], ["present.0.value"], axis=2),
+    ]
+    value, rows = helper.make_tensor_value_info, ["batch", "length"]
+    inputs = [value(name, TensorProto.INT64, rows) for name in ("input_ids", "attention_mask")]
+    inputs += [value(f"past_key_values.0.{name}", TensorProto.FLOAT, kv) for name in ("key", "value")]
+    outputs = [value("logits", TensorProto.FLOAT, [*rows, vocab_size])]
+    outputs += [value(f"present.0.{name}", TensorProto.FLOAT, [*kv[:2], "all", kv[3]]) for name in ("key", "value")]
+    constants = [numpy_helper.from_array(array, name) for name, array in weights.items()]
+    graph = helper.make_graph(nodes, "tiny", inputs, outputs, constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path / "model.onnx")
+    decoder = {
+        "filename": "model.onnx",
+        "head_size": _HIDDEN // _HEADS,
+        "hidden_size": _HIDDEN,
+        "num_attention_heads": _HEADS,
+        "num_key_value_heads": _HEADS,
+        "num_hidden_layers": 1,
+        "inputs": {
+            "input_ids": "input_ids",
+            "attention_mask": "attention_mask",
+            "past_key_names": "past_key_values.%d.key",
+            "past_value_names": "past_key_values.%d.value",
+        },
+        "outputs": {
+            "logits": "logits",
+            "present_key_names": "present.%d.key",
+            "present_value_names": "present.%d.value",
+        },
+    }
+    model = {
+        "type": "llama",
+        "context_length": 512,
+        "vocab_size": vocab_size,
+        "eos_token_id": ids["<|end|>"],
+        "bos_token_id": ids["<|end|>"],
+        "pad_token_id": ids["<|pad|>"],
+        "decoder": decoder,
+    }
+    search = {"max_length": 512, "past_present_share_buffer": False}
+    (path / "genai_config.json").write_text(json.dumps({"model": model, "search": search}))
+    (path / "tokenizer.json").write_text(TOKENIZER.read_text(encoding="utf-8"), encoding="utf-8")
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|end|>", "pad_token": "<|pad|>"}
+    (path / "tokenizer_config.json").write_text(json.dumps(config))
+    return path
