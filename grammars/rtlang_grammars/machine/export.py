@@ -116,13 +116,14 @@ class Walk:
 def export(matcher: GrammarMatcher, max_states: int = MAX_STATES) -> ExportedAutomaton | None:
     """The automaton of a matcher's grammar, from the start of the text; None if there is none.
 
-    There is none if the grammar is not deterministic, too large, or has objects with undeclared names, which have to be distinct.
+    There is none if the grammar is not deterministic, too large, counts tokens, or has objects with undeclared names, which have to be
+    distinct.
 
     Builds all open rows. May take some hundred milliseconds. Devices know no spellings of special tokens: grammars with such tokens stay on
     the host.
     """
     grammar = owner_of(matcher)
-    if grammar is None or grammar.tables.token_sets or grammar.tables.has_distinct_names:
+    if grammar is None or grammar.tables.token_sets or grammar.tables.has_distinct_names or grammar.tables.token_bounds:
         return None
     try:
         return _Export(grammar.tables, max_states).automaton(int(grammar.start_place.configuration[HEADS]))

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 import json
+import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -46,6 +47,7 @@ from rtlang_grammars.spec.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from rtlang_grammars.api.rtlang_backend import RtlangGrammar
 
+logger = logging.getLogger(__name__)
 _NAME = "rtlang"
 _OPTIONS = ("disable_any_whitespace", "disable_additional_properties", "whitespace_pattern")
 
@@ -247,9 +249,14 @@ class RtlangStructuredOutputGrammar(StructuredOutputGrammar):  # type: ignore[mi
         self._matcher.rollback(num_tokens)
 
     def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
-        """Write the allowed tokens into one row of a bitmask; end tokens and stop tokens exactly where the text is complete."""
+        """Write the allowed tokens into one row of a bitmask; end tokens and stop tokens exactly where the text is complete.
+
+        Where no token is allowed, no token is accepted, and `vllm` ends the request with an error. (What is raised here ends its engine.)
+        """
         row = bitmask[batch_index].numpy()
         self._matcher.fill_bitmask(row)
+        if not row.any():
+            logger.error("a request under rtlang: no token may follow, and the text is not complete; the request fails")
         words, bits = row.view(np.uint32), np.uint32(1) << (self._stops & 31).astype(np.uint32)
         if self._matcher.is_accepting:
             np.bitwise_or.at(words, self._stops >> 5, bits)

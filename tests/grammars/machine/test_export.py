@@ -14,6 +14,7 @@ from rtlang_grammars.machine.export import DEAD, FIRST_CALL, POP, Walk, export
 from rtlang_grammars.spec import structures
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.protocols import GrammarMatcher
+from rtlang_grammars.spec.structures import raw_text, sequence
 from tests.support.grammars.vocabularies import allowed_ids, small_vocabulary
 
 VOCABULARY = small_vocabulary()
@@ -93,6 +94,8 @@ def test_what_is_ambiguous_or_large_stays_on_the_host() -> None:
     long = matcher_of(ConstraintKind.JSON_SCHEMA, '{"type": "string", "maxLength": 9000}')
     assert export(long) is None
     assert export(matcher_of(ConstraintKind.REGEX, "[ab]{2,400}"), max_states=50) is None
+    counted = RtlangBackend.create(VOCABULARY).compile(sequence("<", raw_text(excludes=[">"], max_tokens=3), ">"))
+    assert export(counted.matcher()) is None
 
 
 def test_grammars_with_a_lexer_stay_on_the_host() -> None:

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rtlang_grammars import GrammarError
+from rtlang_grammars import Constraint, ConstraintKind, GrammarError, RtlangBackend
 from tests.grammars.schema.test_json_options import SCHEMAS
+from tests.support.grammars.vocabularies import without_letter
 from tests.support.models.foreign_models import write_transformers_model
 
 pytest.importorskip("vllm", reason="vllm is not installed: it needs an environment of its own")
@@ -41,7 +42,12 @@ from vllm.v1.structured_output.backend_types import (
 )
 from vllm.v1.structured_output.request import get_structured_output_key
 
-from rtlang_grammars.plugs.vllm import RtlangStructuredOutputBackend, register, report_of
+from rtlang_grammars.plugs.vllm import (
+    RtlangStructuredOutputBackend,
+    RtlangStructuredOutputGrammar,
+    register,
+    report_of,
+)
 from rtlang_grammars.schema.json_options import without_additional_properties
 
 END = 1
@@ -281,6 +287,17 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "empty pattern": {"whitespace_pattern": ""},
     "closed": {"disable_additional_properties": True},
 }
+
+
+def test_a_place_without_a_token_fails_the_request(backend: Any, caplog: pytest.LogCaptureFixture) -> None:
+    stuck = RtlangBackend.create(without_letter(backend._vocabulary, b"b")).compile(
+        Constraint(ConstraintKind.REGEX, "ab")
+    )
+    grammar, a = RtlangStructuredOutputGrammar(stuck, frozenset()), backend.tokenizer.convert_tokens_to_ids("a")
+    assert grammar.accept_tokens("request", [a])
+    assert allowed(grammar, backend.allocate_token_bitmask(2)) == []
+    assert "no token may follow" in caplog.text
+    assert not any(grammar.accept_tokens("request", [token_id]) for token_id in range(2056))
 
 
 def test_the_entry_point_names_register() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from rtlang_grammars.spec.constraint import Constraint
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.structures import any_of, raw_text, repeat, sequence
 from rtlang_grammars.spec.vocabulary import Vocabulary
+from rtlang_grammars.storage.grammar_store import GrammarStore
 from tests.support.grammars.vocabularies import allowed_ids
 
 END = 0
@@ -131,3 +133,16 @@ def test_a_text_that_cannot_end_everywhere_has_no_bound_on_its_tokens() -> None:
         backend().compile(sequence("<", raw_text({"type": "string", "minLength": 2}, max_tokens=3), ">"))
     with pytest.raises(GrammarError, match="max_tokens = -1: expected an integer from 0"):
         backend().compile(raw_text(max_tokens=-1))
+
+
+def test_stored_tables_count_tokens(tmp_path: Path) -> None:
+    bound, rng = BOUNDS[2], random.Random(2)
+    for expected_hits in (0, 1):
+        store = GrammarStore(tmp_path, min_seconds=0.0)
+        grammar = RtlangBackend.create(VOCABULARY, store=store).compile(tag_of(*bound))
+        assert store.counts.hits == expected_hits
+        for num_tokens in range(5):
+            ids = [6, *rng.choices((1, 2), k=num_tokens), 10]
+            matcher = grammar.matcher()
+            assert all(map(matcher.accept_token, ids)) == is_text(ids, *bound)
+        store.flush()
