@@ -163,6 +163,6 @@ def test_a_place_without_a_token_is_an_error_and_not_an_end() -> None:
     stuck = RtlangBackend.create(without_letter(vocabulary(), b"b")).compile(Constraint(ConstraintKind.REGEX, "ab"))
     histories, (a,) = TokenHistories([stuck], vocabulary()), spell(vocabulary(), "a")
     assert np.flatnonzero(histories.allowed(np.array([[5]]), no_scores)[0]).tolist() == [a]
-    with pytest.raises(EmptyMaskError, match="no token may follow b'a', and the text is not complete") as caught:
+    with pytest.raises(EmptyMaskError, match="no token may follow after b'a', and the text is not complete") as caught:
         histories.allowed(np.array([[5, a]]), no_scores)
     assert caught.value.text == b"a"
