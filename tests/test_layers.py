@@ -141,6 +141,7 @@ MAY_BE_LAZY = (
     ("rtlang.contract.request_graph", "rtlang.contract.pictures", "only a picture needs it"),
     ("rtlang_grammars.machine", "rtlang_grammars.machine.native.code_compiler", "it loads numba"),
     ("rtlang_grammars", "rtlang_grammars.lowering.lexed_tables", "it loads lark: 60 ms that only grammars need"),
+    ("rtlang_grammars", "rtlang_grammars.lowering.anywhere_tables", "it loads lark: 60 ms that only grammars need"),
     ("rtlang_grammars", "rtlang_grammars.context_free.lexer_build.parse_trees", "it loads lark"),
     ("rtlang", "rtlang_grammars.context_free.lexer_build.parse_trees", "it loads lark"),
     ("rtlang_grammars", "rtlang_grammars.context_free.lark_reader", "it loads lark"),
