@@ -5,6 +5,7 @@ formats of xgrammar 0.2.9 (its `structural_tag.py` and documentation). Where the
 precede a JSON value:
 
 - properties in any order (`any_order`) are still required and written once, and `max_whitespace_cnt` up to 80 stands for none;
+- arguments that are written one by one spell allowed values, but keywords about all of them (`minProperties`, `anyOf`) are refused;
 - the special tokens of the vocabulary do not occur in free text unless the tag names them; formats of tokens take them.
 
 `max_tokens` counts the tokens that end within the text, as `structures.RawText` says.

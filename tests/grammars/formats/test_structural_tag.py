@@ -16,6 +16,7 @@ from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.formats.structural_tag import read_structural_tag
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.spec.constraint import JsonStyle, Whitespace
+from rtlang_grammars.spec.tokens import segments_of
 from tests.support.grammars.vocabularies import allowed_ids, small_vocabulary, spell
 
 VOCABULARY = small_vocabulary()
@@ -278,7 +279,8 @@ def walked(matcher: MachineMatcher, rng: random.Random) -> str:
         data += VOCABULARY.token_bytes[token_id]
     closing = matcher.closing_bytes()
     assert closing is not None
-    return (data + closing).decode()
+    pieces = [each if isinstance(each, bytes) else VOCABULARY.token_bytes[each] for each in segments_of(closing)]
+    return (data + b"".join(pieces)).decode()
 
 
 @pytest.mark.parametrize(

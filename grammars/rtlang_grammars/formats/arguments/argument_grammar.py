@@ -111,8 +111,8 @@ def leaves_checks(tool_format: ToolFormat, tool: Tool) -> str | None:
         case ArgumentStyle.MARKED:
             found = (unenforced_keyword(_schema(tool, name), tool_format.literals) for name in tool.properties)
             return next((each for each in found if each is not None), None)
-    if tool_format.tagged is not None and tool_format.tagged.has_types:
-        return None
+    if tool_format.tagged is not None and (tool_format.tagged.has_types or tool_format.tagged.blanks):
+        return None  # in structural tags the text is asked for, and the host reads it
     return next((f"properties/{name}" for name in tool.properties if _reads_otherwise(_schema(tool, name))), None)
 
 
