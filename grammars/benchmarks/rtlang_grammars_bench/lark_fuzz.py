@@ -29,7 +29,7 @@ from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Limits
 from rtlang_grammars.spec.vocabulary import Vocabulary
-from rtlang_grammars_bench.random_lark_grammars import random_grammar, random_texts
+from rtlang_grammars_bench.random_lark_grammars import random_grammar, random_texts, rich_grammar
 
 _END = 256
 _BEYOND_ANYWHERE = ("(?=", "(?!", "(?<", r"\b", "+?", "*?", "/a|ab/", "x(ab|a)", "%ignore /#")
@@ -118,10 +118,10 @@ def compiled(backend: RtlangBackend, source: str, lexer: Lexer) -> RtlangGrammar
         return str(error)
 
 
-def compare(backend: RtlangBackend, seed: int, counts: Counter[str]) -> list[str]:
+def compare(backend: RtlangBackend, seed: int, counts: Counter[str], *, is_rich: bool = False) -> list[str]:
     """Differences of one grammar."""
     rng = random.Random(seed)
-    source = random_grammar(rng)
+    source = rich_grammar(rng) if is_rich else random_grammar(rng)
     texts = random_texts(rng, source, _NUM_TEXTS)
     pairs: list[tuple[Lexer, Any]] = []
     try:
@@ -164,12 +164,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--grammars", type=int, default=200)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument(
+        "--rich", action="store_true", help="grammars with templates, repeats, imports, aliases and groups"
+    )
     parser.add_argument("--seconds", type=float, default=3600.0, help="stop after this time")
     options = parser.parse_args(arguments)
     backend, counts = byte_backend(), Counter[str]()
     until, num_differences = time.monotonic() + options.seconds, 0
     for seed in range(options.first, options.first + options.grammars):
-        differences = compare(backend, seed, counts)
+        differences = compare(backend, seed, counts, is_rich=options.rich)
         num_differences += len(differences)
         for each in differences[:1]:
             print(each, flush=True)

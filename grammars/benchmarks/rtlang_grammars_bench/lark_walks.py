@@ -6,8 +6,9 @@ A walk takes allowed tokens at random. Counted are, for each lexer:
 - tokens that a mask allows although their bytes, one after another, are refused, or the other way round;
 - walks after which no completion was found, which may be a fault of the search.
 
-The vocabulary is every byte, and all texts of two and some of three letters over the letters that the grammars mention. The first walk
-into a fault is printed with its grammar, and the exit status is 1.
+The grammars are plain, rich (templates, counted repeats, imports, special tokens), or have indented lines. The vocabulary is every byte,
+and all texts of two and some of three letters over the letters that the grammars mention. The first walk into a fault is printed with its
+grammar, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -22,13 +23,25 @@ from itertools import product
 import numpy as np
 
 from rtlang_grammars.api.rtlang_backend import RtlangBackend, RtlangGrammar
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Indentation, Lexer
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Limits
 from rtlang_grammars.spec.vocabulary import Vocabulary
-from rtlang_grammars_bench.random_lark_grammars import LETTERS, random_grammar
+from rtlang_grammars_bench.random_indented_grammars import random_indented_grammar
+from rtlang_grammars_bench.random_lark_grammars import LETTERS, random_grammar, rich_grammar
 
 _MAX_TOKENS = 12
+SPECIAL = (b"<|user|>", b"<|tool|>")
+KINDS = ("plain", "rich", "indented")
+
+
+def grammar_of(kind: str, rng: random.Random) -> tuple[str, Indentation | None]:
+    """A random grammar of one of KINDS."""
+    if kind == "indented":
+        return random_indented_grammar(rng)
+    if kind == "plain":
+        return random_grammar(rng), None
+    return rich_grammar(rng, tokens=rng.choice([(), ("<|user|>",), ("<|user|>", "<|tool|>")])), None
 
 
 def small_vocabulary() -> Vocabulary:
@@ -36,9 +49,10 @@ def small_vocabulary() -> Vocabulary:
     letters = sorted(set(LETTERS))
     texts = [a + b for a, b in product(letters, repeat=2)]
     texts += ["if ", "1.1", " if", "1..", "a a", "''a", '"a"', "é= ", "=é1", "..a", "- -", "\n a", "abé"]
-    tokens = (*(bytes([byte]) for byte in range(256)), *(each.encode() for each in texts), b"")
+    texts += ["\n  ", "\n\t", ":\n    ", "a\n", "\n\n  a", "(\n"]
+    tokens = (*(bytes([byte]) for byte in range(256)), *(each.encode() for each in texts), *SPECIAL, b"")
     end = len(tokens) - 1
-    return Vocabulary(tokens, frozenset([end]), frozenset([end]), len(tokens))
+    return Vocabulary(tokens, frozenset([end]), frozenset(range(end - len(SPECIAL), end + 1)), len(tokens))
 
 
 class Walker:
@@ -79,7 +93,7 @@ class Walker:
         return None
 
     def _fault(self, matcher, bits, rng: random.Random) -> str | None:  # type: ignore[no-untyped-def]
-        for token in rng.sample(range(256, self._vocabulary.vocab_size - 1), 40):
+        for token in rng.sample(range(256, self._vocabulary.vocab_size - 1 - len(SPECIAL)), 40):
             data, fork = self._vocabulary.token_bytes[token], matcher.fork()
             if all(fork.accept_token(byte) for byte in data) != bits[token]:
                 return f"{data!r} is {'allowed' if bits[token] else 'refused'}, its bytes are not"
@@ -91,6 +105,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--grammars", type=int, default=200)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--kind", choices=KINDS, default="plain")
     parser.add_argument("--walks", type=int, default=3, help="walks through each grammar")
     parser.add_argument("--lexer", choices=[each.value for each in Lexer], action="append")
     parser.add_argument("--seconds", type=float, default=3600.0, help="stop after this time")
@@ -102,10 +117,11 @@ def main(arguments: list[str] | None = None) -> int:
     until = time.monotonic() + options.seconds
     for seed in range(options.first, options.first + options.grammars):
         rng = random.Random(seed)
-        source = random_grammar(rng)
-        for lexer in options.lexer or [each.value for each in Lexer]:
+        source, indentation = grammar_of(options.kind, rng)
+        for lexer in options.lexer or ["longest", "lark"]:
             try:
-                grammar = backend.compile(Constraint(ConstraintKind.LARK, source, lexer=Lexer(lexer)))
+                constraint = Constraint(ConstraintKind.LARK, source, lexer=Lexer(lexer), indentation=indentation)
+                grammar = backend.compile(constraint)
             except GrammarError as error:
                 counts[f"{lexer}: refused: {' '.join(str(error).split()[:9])}"] += 1
                 continue

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rtlang_grammars.context_free.lark_source import LarkSource, SourceTerminal, read_source
 from rtlang_grammars.context_free.lexer_build.anywhere_automaton import AnywhereAutomaton
 from rtlang_grammars.context_free.lexer_build.blocked_terminals import BlockedTerminals
-from rtlang_grammars.context_free.lexer_build.free_sequences import FreeSequences
+from rtlang_grammars.context_free.lexer_build.free_sequences import FreeSequences, covers, doomed_terminals
 from rtlang_grammars.context_free.lexer_build.indentation import NUM_COLUMNS, numbered
 from rtlang_grammars.context_free.lexer_build.inherited_temperatures import with_temperatures
 from rtlang_grammars.context_free.lexer_build.lexer_automaton import LexerAutomaton, in_order
@@ -31,6 +31,7 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
     LEFTMOST,
     LONGEST,
     MANY,
+    NO_NEWLINE,
     STEP_BITS,
     WIN,
     WINNER_BITS,
@@ -100,6 +101,7 @@ class LexedTables:
         self.names, self.columns = numbered(terminals, found)
         self.source = found
         rules, first, origins = with_temperatures(found.rules, start, found.options, budget)
+        self._written = rules, first
         parser = ParserTables(rules, first, self.names, budget)
         self.reports = _reports(found, parser.head_names, origins)
         self.ignored = frozenset(i for i, name in enumerate(self.names) if name in found.ignored)
@@ -145,6 +147,9 @@ class LexedTables:
         self._win_of: list[int] = []
         self._win_pairs: list[int] = []
         self._win_sizes: list[int] = []
+        self._ignorable = 0  # the classes with which ignored terminals begin, as bits
+        for terminal in self.ignored:
+            self._ignorable |= self.automaton.firsts[terminal]
         everywhere = self.ignored | (frozenset() if self.columns is None else {self.columns.newline})
         numbers = self._contexts(
             [
@@ -249,6 +254,8 @@ class LexedTables:
     def _pair(self, terminal: int, classes: int, sure: int) -> int:
         """The number of a terminal that ends before classes, and surely before some of them."""
         is_free = self._order[0] == ANYWHERE or (self._free is not None and self._free.is_free(terminal, sure))
+        if self.columns is not None:  # nothing better is known there
+            is_free |= bool(classes & self._ignorable) or classes == (1 << self.automaton.num_classes) - 1
         key = terminal, self._enders.setdefault(classes, len(self._enders)), is_free
         found = self._pairs.setdefault(key, len(self._pairs))
         if not is_free:
@@ -267,7 +274,22 @@ class LexedTables:
                 self._budget.check()
                 return None
             self._everything = self._starts[number]
-        return FreeSequences(automaton, self.rules, starts, self.ignored, self.columns, self._everything)
+        doomed = doomed_terminals(automaton, self.rules, self.ignored) if self.columns is None else frozenset()
+        if doomed:
+            names = {self.names[each] for each in doomed}
+            rules, start = self._written
+            left = [rule for rule in rules if names.isdisjoint(symbol.name for symbol in rule.expansion)]
+            try:
+                if start not in {rule.origin.name for rule in left} or not covers(
+                    ParserTables(left, start, self.names, self._budget.renewed()), self.rules, doomed
+                ):
+                    doomed = frozenset()
+            except GrammarError:  # these rules match nothing
+                self._budget.check()
+                doomed = frozenset()
+        return FreeSequences(
+            automaton, self.rules, starts, self.ignored, self.columns, everything=self._everything, doomed=doomed
+        )
 
     def _check_start(self, automaton: LexerAutomaton, terminals: Sequence[SourceTerminal]) -> None:
         """Refuse a grammar of which the lexer leaves no text."""
@@ -328,7 +350,7 @@ class LexedTables:
             _rows(automaton.firsts, num_classes),
             self._order,
             _rows(automaton.column_sets, NUM_COLUMNS + 1),
-            np.array([1 << 30 if self.columns is None else self.columns.newline], dtype=np.int32),
+            np.array([NO_NEWLINE if self.columns is None else self.columns.newline], dtype=np.int32),
             np.array(automaton.lists or [0], dtype=np.int32),
         )
 

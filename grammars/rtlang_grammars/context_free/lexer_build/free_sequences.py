@@ -28,18 +28,21 @@ class FreeSequences:
         starts: list[int],
         ignored: frozenset[int],
         columns: Columns | None,
+        *,
         everything: int = -1,
+        doomed: frozenset[int] = frozenset(),
     ) -> None:
         """Examine the contexts of the rows of a parser.
 
         Args:
             starts: the lexer's state before a lexeme, for each of `rules.rows`.
             everything: the lexer's state before a lexeme where all terminals compete, in grammars with conflicts; -1 in others.
+            doomed: terminals that no text needs (see `covers`).
         """
         self._automaton, self._rules, self._columns = automaton, rules, columns
         self._ignored = ignored
         self._end = 1 << rules.num_terminals
-        self._needs = [self._need(row) for row in rules.rows]
+        self._needs = [self._need(row - doomed) for row in rules.rows]
         found = [everything] if everything >= 0 else starts
         numbers = {state: number for number, state in enumerate(dict.fromkeys(found))}
         self._starts = list(numbers)
@@ -163,3 +166,59 @@ class FreeSequences:
             found = frozenset(zip(rules.contexts[states].tolist(), ends.tolist(), strict=True))
             self._after[key] = found
         return found
+
+
+def doomed_terminals(automaton: LexerAutomaton, rules: ParserTables, ignored: frozenset[int]) -> frozenset[int]:
+    """Terminals after which no text can go on: nothing that the parser takes begins as their look-ahead asks."""
+    ends = [0] * rules.num_terminals
+    for win in set(automaton.wins):
+        for terminal, classes, _ in win:
+            ends[terminal] |= classes
+    begins = 0
+    for terminal in ignored:
+        begins |= automaton.firsts[terminal]
+    return frozenset(
+        terminal
+        for terminal in range(rules.num_terminals)
+        if terminal not in ignored
+        and not ends[terminal] & begins
+        and not any(
+            _goes_on(automaton, rules, state, ends[terminal])
+            for state in np.unique(rules.shifts[:, terminal]).tolist()
+            if state >= 0
+        )
+    )
+
+
+def _goes_on(automaton: LexerAutomaton, rules: ParserTables, state: int, classes: int) -> bool:
+    """Whether a terminal that may follow in a state begins with one of some classes."""
+    if classes >> automaton.end_class & 1 and (
+        state == rules.final or rules.reductions[state, rules.num_terminals, 1] > 0
+    ):
+        return True
+    return any(classes & automaton.firsts[each] for each in rules.rows[rules.contexts[state]])
+
+
+def covers(fewer: ParserTables, rules: ParserTables, doomed: frozenset[int]) -> bool:
+    """Whether each stack that is reached without some terminals is one of the rules without them, and so is completed without them."""
+    of_name = {name: head for head, name in enumerate(fewer.head_names)}
+    heads = [of_name.get(name, -1) for name in rules.origins]
+    seen, todo = {(0, 0)}, [(0, 0)]
+    while todo:
+        one, other = todo.pop()
+        moves = [
+            (int(rules.shifts[one, each]), int(fewer.shifts[other, each]))
+            for each in range(rules.num_terminals)
+            if each not in doomed
+        ]
+        moves += [
+            (to, int(fewer.gotos[other, head]) if head >= 0 else -1)
+            for head, to in zip(heads, rules.gotos[one].tolist(), strict=True)
+        ]
+        for pair in moves:
+            if pair[0] >= 0 and pair not in seen:
+                if pair[1] < 0:
+                    return False
+                seen.add(pair)
+                todo.append(pair)
+    return True

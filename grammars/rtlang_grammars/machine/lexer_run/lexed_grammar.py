@@ -61,6 +61,8 @@ _MAX_FORCED_BYTES = 256
 _MAX_STACKS = 1 << 17
 _MAX_LIVING = 1 << 16
 _MAX_FOLLOWED = 2000
+_MAX_UNANSWERED = 8
+"""Questions that took too long, after which a grammar's questions get the short answer."""
 _END = 256
 _MAX_TREE_BYTES = 96 << 20
 _MAX_MASK_BYTES = 32 << 20
@@ -128,6 +130,7 @@ class LexedGrammar:
         self._contexts: dict[int, int] = {}
         self._viable: dict[tuple[int, int], int] = {}
         self._living: dict[tuple[Configuration, Watches], bool] = {}
+        self._num_unanswered = 0
         self._reaching: dict[tuple[WaysOn, int, int, Watches], bool] = {}
         self._ways_on = WaysOn(tables, Kind.FEW), WaysOn(tables, Kind.EXACT), WaysOn(tables, Kind.MANY)
         self._places: dict[Configuration, bool] = {}
@@ -352,6 +355,8 @@ class LexedGrammar:
 
     def _follows_to_end(self, ways_on: WaysOn, stacks: int, lead: Lead) -> bool | None:
         """`_reaches_end` by following sets of stacks; None where that takes too long."""
+        if self._num_unanswered > _MAX_UNANSWERED:
+            return None
         ways_on.restart()
         seen, todo = {(stacks, lead)}, deque([(stacks, lead)])
         while todo:
@@ -378,6 +383,8 @@ class LexedGrammar:
 
     def _reaches_end(self, ways_on: WaysOn, stacks: int, lead: Lead) -> bool | None:
         """Whether the text can be completed from a set of stacks; None where the answer takes too long."""
+        if self._num_unanswered > _MAX_UNANSWERED:
+            return None
         ways_on.restart()
         try:
             terminals, may_end = ways_on.lexed(lead)
@@ -399,6 +406,7 @@ class LexedGrammar:
                     if self._reaching[key]:
                         return True
         except TooLargeError:
+            self._num_unanswered += 1
             return None
         return False
 

@@ -44,6 +44,8 @@ STEP_BITS, WINNER_BITS = 24, 16
 
 LONGEST, LEFTMOST, ANYWHERE = range(3)
 """Values of `LexerArrays.order`: which match ends a lexeme."""
+NO_NEWLINE = 1 << 30
+"""The newline terminal of a grammar without indentation."""
 
 MANY = 1 << 24
 """An action of the parser from this number on: several actions, which begin in `ParserArrays.lists` at the difference."""
@@ -99,7 +101,7 @@ class LexerArrays(NamedTuple):
         order: [1], LONGEST, LEFTMOST (the match that is found last counts) or ANYWHERE (all count).
         column_sets: uint8 [num_sets, columns + 1], columns of the newline terminal; a pair with the terminal num_terminals + 1 + i stands
             for the newline at one of the columns of set i.
-        newline: [1], the newline terminal, far beyond all numbers where there is none.
+        newline: [1], the newline terminal, NO_NEWLINE where there is none.
         lists: where several terminals end at one place, they have the number num_terminals + 1 + i; lists[i] is how many, and they follow.
     """
 

@@ -13,6 +13,7 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
     MEMBERS,
     NEED_STACKS,
     NEWLINE,
+    NO_NEWLINE,
     NODE_STATE,
     NUM_PAIRS,
     OK,
@@ -118,6 +119,7 @@ def can_win(parser, lexer, stack, first, size, win, visit, stamp, member, node, 
     unknown.
     """
     verdicts, answer = visit.verdicts, 0
+    doubt = MAYBE if parser.columns[NEWLINE] < 0 else 1  # `ways_on` knows no columns
     for index in range(lexer.wins[win, PAIR_AT], lexer.wins[win, PAIR_AT] + lexer.wins[win, NUM_PAIRS]):
         pair = lexer.win_pairs[index]
         if verdicts[pair] < 2 * stamp:
@@ -128,7 +130,7 @@ def can_win(parser, lexer, stack, first, size, win, visit, stamp, member, node, 
         if verdicts[pair] == 2 * stamp + 1:
             if lexer.pairs[pair, IS_FREE] > 0:
                 return 1
-            answer = MAYBE
+            answer = doubt
     return answer
 
 
@@ -148,7 +150,7 @@ def known_win(lexer, win, visit, stamp):  # type: ignore[no-untyped-def] # pragm
         if verdict < 2 * stamp:
             found = -1
         elif verdict > 2 * stamp and found == 0:
-            found = MAYBE
+            found = MAYBE if lexer.newline[0] == NO_NEWLINE else 1
     return found
 
 

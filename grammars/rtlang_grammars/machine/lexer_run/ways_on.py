@@ -24,7 +24,7 @@ from typing import NamedTuple, TypeAlias
 from rtlang_grammars.machine.lexer_run.lexer_layout import IS_SURE, MANY, MAX_BACK, NEWLINE
 from rtlang_grammars.machine.lexer_run.lexer_tables import BoundTables
 
-_MAX_STEPS = 60_000
+_MAX_STEPS = 20_000
 """Steps of one answer. A question that needs more is answered as `viability` does."""
 _MAX_BLOCKED = 256
 _MAX_SUMMARIES = 1 << 16

@@ -27,3 +27,10 @@ def test_what_ends_freely(source: str, expected: set[str]) -> None:
     tables = LexedTables(source, Budget(Limits(max_seconds=60.0)))
     free = {tables.names[pair[PAIR_TERMINAL]] for pair in tables.lexer.pairs.tolist() if pair[IS_FREE]}
     assert set(tables.names) - free == expected
+
+
+def test_a_terminal_that_nothing_can_follow_does_not_hinder_the_rest() -> None:
+    source = 'start: (item ";")+\nitem: N | item BREAK "+" | item "[" N "]"\nN: /[0-9]+/\nBREAK.1: /\\n+(?=\\[)/\n%ignore /[ \\n]+/'
+    tables = LexedTables(source, Budget(Limits(max_seconds=60.0)))
+    doubtful = {tables.names[pair[PAIR_TERMINAL]] for pair in tables.lexer.pairs.tolist() if not pair[IS_FREE]}
+    assert doubtful == {"BREAK"}

@@ -14,7 +14,7 @@ from rtlang_grammars.context_free.lexer_build.tokenization import LexemeTokenize
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Indentation, Lexer
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
-from tests.support.grammars.indented_grammars import (
+from rtlang_grammars_bench.random_indented_grammars import (
     TREE_LINES,
     TREES,
     lark_of,

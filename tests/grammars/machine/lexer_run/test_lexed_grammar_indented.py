@@ -12,7 +12,13 @@ from rtlang_grammars.machine.lexer_run.lexed_completion import LexedCompletion
 from rtlang_grammars.machine.lexer_run.lexed_grammar import LexedGrammar, LexedState
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
 from rtlang_grammars.spec.errors import GrammarError
-from tests.support.grammars.indented_grammars import TREE_LINES, TREES, lark_of, lark_tree, random_indented_grammar
+from rtlang_grammars_bench.random_indented_grammars import (
+    TREE_LINES,
+    TREES,
+    lark_of,
+    lark_tree,
+    random_indented_grammar,
+)
 from tests.support.grammars.lexed_grammars import accepts, indented_index, lexed_grammar, place_after
 
 

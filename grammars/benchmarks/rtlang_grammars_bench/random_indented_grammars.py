@@ -135,7 +135,7 @@ def random_indented_text(rng: random.Random, source: str) -> str:
 def lark_of(source: str, lines: Indentation) -> lark.Lark | None:
     """lark's contextual lexer, LALR parser and Indenter; None where the grammar has conflicts."""
 
-    class Lines(Indenter):
+    class Lines(Indenter):  # type: ignore[misc]
         NL_type, INDENT_type, DEDENT_type = lines.newline, lines.indent, lines.dedent
         OPEN_PAREN_types, CLOSE_PAREN_types = [*lines.open], [*lines.close]
         tab_len = lines.tab_len
@@ -149,6 +149,7 @@ def lark_of(source: str, lines: Indentation) -> lark.Lark | None:
 def lark_tree(parser: lark.Lark, text: str) -> object | None:
     """The tree of a text; None where lark refuses it: its Indenter raises an IndexError where the newline has no line break."""
     try:
-        return parser.parse(text)
+        found: object = parser.parse(text)
     except (lark.exceptions.LarkError, AssertionError, IndexError):
         return None
+    return found
