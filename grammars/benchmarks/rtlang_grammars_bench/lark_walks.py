@@ -7,8 +7,8 @@ A walk takes allowed tokens at random. Counted are, for each lexer:
 - walks after which no completion was found, which may be a fault of the search.
 
 The grammars are plain, rich (templates, counted repeats, imports, special tokens), or have indented lines. The vocabulary is every byte,
-and all texts of two and some of three letters over the letters that the grammars mention. The first walk into a fault is printed with its
-grammar, and the exit status is 1.
+and all texts of two and some of three letters over the letters that the grammars mention. Faults are printed with their grammars, and the
+exit status is 1.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 
 from rtlang_grammars.api.rtlang_backend import RtlangBackend, RtlangGrammar
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Indentation, Lexer
-from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.errors import EmptyMaskError, GrammarError
 from rtlang_grammars.spec.limits import Limits
 from rtlang_grammars.spec.vocabulary import Vocabulary
 from rtlang_grammars_bench.random_indented_grammars import random_indented_grammar
@@ -68,12 +68,13 @@ class Walker:
         matcher, text, counts = grammar.matcher(), b"", self._counts
         counts[f"{lexer}: walks"] += 1
         for _ in range(_MAX_TOKENS):
-            matcher.fill_bitmask(self._row)
-            bits = np.unpackbits(self._row.view(np.uint8), bitorder="little")
-            allowed = np.flatnonzero(bits).tolist()
-            if not allowed:
+            try:
+                matcher.fill_bitmask(self._row)
+            except EmptyMaskError:
                 counts[f"{lexer}: dead ends"] += 1
                 return f"dead end after {text!r}"
+            bits = np.unpackbits(self._row.view(np.uint8), bitorder="little")
+            allowed = np.flatnonzero(bits).tolist()
             if checks_tokens:
                 fault = self._fault(matcher, bits, rng)
                 if fault is not None:

@@ -202,7 +202,7 @@ def _goes_on(automaton: LexerAutomaton, rules: ParserTables, state: int, classes
 def covers(fewer: ParserTables, rules: ParserTables, doomed: frozenset[int]) -> bool:
     """Whether each stack that is reached without some terminals is one of the rules without them, and so is completed without them."""
     of_name = {name: head for head, name in enumerate(fewer.head_names)}
-    heads = [of_name.get(name, -1) for name in rules.origins]
+    heads = [of_name.get(name, -1) for name in rules.head_names]
     seen, todo = {(0, 0)}, [(0, 0)]
     while todo:
         one, other = todo.pop()

@@ -61,8 +61,8 @@ _MAX_FORCED_BYTES = 256
 _MAX_STACKS = 1 << 17
 _MAX_LIVING = 1 << 16
 _MAX_FOLLOWED = 2000
-_MAX_UNANSWERED = 8
-"""Questions that took too long, after which a grammar's questions get the short answer."""
+_MAX_QUESTION_STEPS = 200_000
+"""Steps of all questions of a grammar, after which they get the short answer."""
 _END = 256
 _MAX_TREE_BYTES = 96 << 20
 _MAX_MASK_BYTES = 32 << 20
@@ -130,7 +130,7 @@ class LexedGrammar:
         self._contexts: dict[int, int] = {}
         self._viable: dict[tuple[int, int], int] = {}
         self._living: dict[tuple[Configuration, Watches], bool] = {}
-        self._num_unanswered = 0
+        self._num_steps = 0
         self._reaching: dict[tuple[WaysOn, int, int, Watches], bool] = {}
         self._ways_on = WaysOn(tables, Kind.FEW), WaysOn(tables, Kind.EXACT), WaysOn(tables, Kind.MANY)
         self._places: dict[Configuration, bool] = {}
@@ -355,35 +355,37 @@ class LexedGrammar:
 
     def _follows_to_end(self, ways_on: WaysOn, stacks: int, lead: Lead) -> bool | None:
         """`_reaches_end` by following sets of stacks; None where that takes too long."""
-        if self._num_unanswered > _MAX_UNANSWERED:
+        if self._num_steps > _MAX_QUESTION_STEPS:
             return None
         ways_on.restart()
         seen, todo = {(stacks, lead)}, deque([(stacks, lead)])
-        while todo:
-            stacks, lead = todo.popleft()
-            try:
+        try:
+            while todo:
+                stacks, lead = todo.popleft()
                 terminals, may_end = ways_on.lexed(lead)
-            except TooLargeError:
-                return None
-            if may_end and self.can_end(stacks):
-                return True
-            for terminal, leads in terminals.items():
-                after = self.shift(stacks, terminal)
-                if after < 0:
-                    continue
-                start = self._lexer_state(after)
-                for _, _, classes, watches in leads:
-                    reached = after, (start, start, classes, watches)
-                    if reached not in seen:
-                        seen.add(reached)
-                        todo.append(reached)
-            if len(seen) > _MAX_FOLLOWED:
-                return None
+                if may_end and self.can_end(stacks):
+                    return True
+                for terminal, leads in terminals.items():
+                    after = self.shift(stacks, terminal)
+                    if after < 0:
+                        continue
+                    start = self._lexer_state(after)
+                    for _, _, classes, watches in leads:
+                        reached = after, (start, start, classes, watches)
+                        if reached not in seen:
+                            seen.add(reached)
+                            todo.append(reached)
+                if len(seen) > _MAX_FOLLOWED:
+                    return None
+        except TooLargeError:
+            return None
+        finally:
+            self._num_steps += ways_on.num_steps + len(seen)
         return False
 
     def _reaches_end(self, ways_on: WaysOn, stacks: int, lead: Lead) -> bool | None:
         """Whether the text can be completed from a set of stacks; None where the answer takes too long."""
-        if self._num_unanswered > _MAX_UNANSWERED:
+        if self._num_steps > _MAX_QUESTION_STEPS:
             return None
         ways_on.restart()
         try:
@@ -406,8 +408,9 @@ class LexedGrammar:
                     if self._reaching[key]:
                         return True
         except TooLargeError:
-            self._num_unanswered += 1
             return None
+        finally:
+            self._num_steps += ways_on.num_steps
         return False
 
     def _lexer_state(self, stacks: int) -> int:

@@ -77,6 +77,7 @@ class WaysOn:
     """Answers for one grammar. The owner must serialize access.
 
     Attributes:
+        num_steps: of the present question.
         blocked: what stopped searches: a parser state, a terminal that was not found there, and the classes with which it had to begin.
     """
 
@@ -91,7 +92,7 @@ class WaysOn:
         for state, rule, num_read in tables.rules.kernels.tolist():
             symbols = (start,) if rule < 0 else tables.rules.rule_symbols[rule]
             self._kernels.setdefault(state, []).append((symbols[num_read:], num_read, -1 if rule < 0 else heads[rule]))
-        self._num_steps = 0
+        self.num_steps = 0
         self.blocked: dict[tuple[int, int, int], None] = {}
         self._forget()
 
@@ -113,7 +114,7 @@ class WaysOn:
 
     def restart(self) -> None:
         """Begin to count the steps of another question."""
-        self._num_steps = 0
+        self.num_steps = 0
         if len(self._after) > _MAX_SUMMARIES:
             self._forget()
 
@@ -156,8 +157,8 @@ class WaysOn:
         return nodes
 
     def _count(self) -> None:
-        self._num_steps += 1
-        if self._num_steps > _MAX_STEPS:
+        self.num_steps += 1
+        if self.num_steps > _MAX_STEPS:
             raise TooLargeError
 
     def _leads_after(self, state: int, symbols: _Sequence, lead: Lead) -> list[Lead]:
