@@ -34,13 +34,14 @@ _SAMPLE_LENGTH = 40
 class Language:
     """A set of strings of Unicode scalar values, encoded in UTF-8. Immutable; safe to share between threads."""
 
-    __slots__ = ("_alphabet", "_automaton", "_bounded", "_prefix", "_tree")
+    __slots__ = ("_alphabet", "_automaton", "_bounded", "_prefix", "_suffix", "_tree")
 
     def __init__(self, tree: PatternNode) -> None:
         """Wrap a tree without anchors. Callers use `compile_regex` and the class methods."""
         self._tree = tree
         self._automaton: CodePointAutomaton | None = None
         self._prefix: list[CodePoints] | None = None
+        self._suffix: list[CodePoints] | None = None
         self._alphabet: CodePoints | None = None
         self._bounded: dict[tuple[int, int | None], Language] = {}
 
@@ -213,13 +214,23 @@ class Language:
 
     def _may_begin(self, text: str) -> bool:
         """Whether a string is long enough and begins with characters that the prefix sets allow."""
-        sets = self._prefix
-        if sets is None:
-            sets = self._prefix = syntactic_checks.prefix(self._tree)
+        sets = self._first_sets()
         begins = all(
             code_points.contains(points, ord(character)) for character, points in zip(text, sets, strict=False)
         )
         return begins and len(text) >= len(sets)
+
+    def _first_sets(self) -> list[CodePoints]:
+        found = self._prefix
+        if found is None:
+            found = self._prefix = syntactic_checks.prefix(self._tree)
+        return found
+
+    def _last_sets(self) -> list[CodePoints]:
+        found = self._suffix
+        if found is None:
+            found = self._suffix = syntactic_checks.suffix(self._tree)
+        return found
 
     def is_empty(self, budget: Budget | None = None) -> bool:
         """Whether the language has no string."""
@@ -229,7 +240,8 @@ class Language:
 
     def is_disjoint(self, other: Language, budget: Budget | None = None) -> bool:
         """Whether the languages have no string in common."""
-        if syntactic_checks.are_disjoint(self._tree, other._tree):
+        are_apart = syntactic_checks.are_apart
+        if are_apart(self._first_sets(), other._first_sets()) or are_apart(self._last_sets(), other._last_sets()):
             return True
         return self.intersect(other).is_empty(budget)
 

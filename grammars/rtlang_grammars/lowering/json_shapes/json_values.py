@@ -171,7 +171,7 @@ class ShapeTables:
         found = self._calls.get(ref)
         if found is None:
             alternatives = self._shapes[ref].alternatives
-            self._in_crowd = len(alternatives) > _CROWD
+            self._in_crowd = sum(map(_num_containers, alternatives)) > _CROWD
             found = self._calls[ref] = [
                 call for alternative in alternatives for call in self.calls_of_alternative(alternative)
             ]
@@ -413,6 +413,13 @@ def _num_at_once(shape: ArrayShape | ObjectShape) -> int:
     if isinstance(shape, ObjectShape):
         return _MAX_AT_ONCE if shape.classes else 1
     return _MANY if shape.contains or shape.distinct else 1
+
+
+def _num_containers(alternative: Alternative) -> int:
+    """Number of containers that an alternative adds to its place."""
+    if isinstance(alternative, LiteralShape):
+        return sum([isinstance(value, list | dict) for value in alternative.values])
+    return int(isinstance(alternative, ArrayShape | ObjectShape))
 
 
 def _is_apart(calls: Calls) -> bool:

@@ -28,10 +28,19 @@ def prefix(node: PatternNode, limit: int = _MAX_PREFIX) -> list[CodePoints]:
     return _prefix(node, limit)[0]
 
 
+def suffix(node: PatternNode, limit: int = _MAX_PREFIX) -> list[CodePoints]:
+    """Return sets that contain the last characters of every string, the last one first, as `prefix` does."""
+    return _prefix(node, limit, from_end=True)[0]
+
+
+def are_apart(sets: list[CodePoints], others: list[CodePoints]) -> bool:
+    """Whether two prefixes or two suffixes show that languages are disjoint."""
+    return any(not code_points.intersection(one, other) for one, other in zip(sets, others, strict=False))
+
+
 def are_disjoint(one: PatternNode, other: PatternNode) -> bool:
     """Whether the languages are known to be disjoint."""
-    pairs = zip(prefix(one), prefix(other), strict=False)
-    return any(not code_points.intersection(points, others) for points, others in pairs)
+    return are_apart(prefix(one), prefix(other)) or are_apart(suffix(one), suffix(other))
 
 
 def has_string(node: PatternNode) -> bool:
@@ -64,33 +73,36 @@ def alphabet(node: PatternNode) -> CodePoints:
     return found
 
 
-def _prefix(node: PatternNode, limit: int) -> tuple[list[CodePoints], bool]:
-    """The prefix sets, and whether every string ends after them. Lookarounds only restrict the language, so they are skipped."""
+def _prefix(node: PatternNode, limit: int, from_end: bool = False) -> tuple[list[CodePoints], bool]:
+    """The prefix sets, and whether every string ends after them. Lookarounds only restrict the language, so they are skipped.
+
+    from_end: the sets of the last characters instead, the last one first.
+    """
     sets: list[CodePoints] = []
     if isinstance(node, Characters):
         return [node.points], True
     if isinstance(node, Lookaround):
         return [], True
     if isinstance(node, Concatenation):
-        for item in node.items:
+        for item in node.items[::-1] if from_end else node.items:
             if len(sets) >= limit:
                 return sets, False
-            part, is_whole = _prefix(item, limit - len(sets))
+            part, is_whole = _prefix(item, limit - len(sets), from_end)
             sets += part
             if not is_whole:
                 return sets, False
         return sets, True
     if isinstance(node, Repetition) and node.low:
-        part, is_whole = _prefix(node.item, limit)
+        part, is_whole = _prefix(node.item, limit, from_end)
         if not is_whole:
             return part, False
         return (part * min(node.low, limit))[:limit], node.high == node.low and len(part) * node.low <= limit
     if isinstance(node, Alternation):
-        sets, is_whole = _prefix(node.items[0], limit)
+        sets, is_whole = _prefix(node.items[0], limit, from_end)
         for item in node.items[1:]:
             if not sets:
                 return [], False
-            part, is_part_whole = _prefix(item, len(sets))
+            part, is_part_whole = _prefix(item, len(sets), from_end)
             is_whole = is_whole and is_part_whole and len(part) == len(sets)
             sets = [
                 each if each == own else code_points.union(each, own) for each, own in zip(sets, part, strict=False)
@@ -98,7 +110,7 @@ def _prefix(node: PatternNode, limit: int) -> tuple[list[CodePoints], bool]:
         return sets, is_whole
     if isinstance(node, Intersection):
         for item in node.items:
-            sets = max(sets, _prefix(item, limit)[0], key=len)
+            sets = max(sets, _prefix(item, limit, from_end)[0], key=len)
     return sets, False
 
 

@@ -125,7 +125,7 @@ class StringSet:
             regions: list[tuple[Language, frozenset[str]]] = []
             for pattern in sorted(patterns):
                 regions = self._refine(regions, pattern, self.language("pattern", pattern, pointer))
-                if len(regions) > MAX_REGIONS:
+                if len(regions) > MAX_REGIONS + len(patterns):
                     raise GrammarError(
                         f"the patterns of patternProperties overlap in more than {MAX_REGIONS} combinations", pointer
                     )
