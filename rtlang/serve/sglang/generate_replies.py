@@ -14,6 +14,7 @@ from rtlang.contract.events import Completion, Event, GraphFailed, NodeFailed, N
 from rtlang.contract.params import FinishReason
 from rtlang.serve.json_parts import json_bytes
 from rtlang.serve.openai.logprobs import finite
+from rtlang.serve.openai.shapes import captures_of
 from rtlang.serve.sglang.generate_requests import GenerateRequest, Item
 
 Entry = list[Any]
@@ -109,6 +110,7 @@ class GenerateReply:
             number = self._first[i] + choice
             num_tokens = 0 if item.is_empty else event.usage.completion_tokens if n == 1 else _count(completion)
             meta: dict[str, Any] = {"id": self._meta_ids[number], "finish_reason": _finish_reason(item, completion)}
+            meta |= captures_of(completion)
             meta |= shared | {"completion_tokens": num_tokens} | inputs
             if item.has_logprobs:
                 entries = () if item.is_empty else completion.logprobs or ()

@@ -51,6 +51,13 @@ def test_one_text_is_one_map() -> None:
     }
 
 
+def test_captures_of_a_grammar_are_in_the_meta_info() -> None:
+    reply = reply_of({"text": "abcd", "sampling_params": {"max_new_tokens": 7}})
+    reply.take(done(1, text("xyz", captures={"who": ("x", "é")})))
+    reply.take(GraphFinished(0, {}, Usage()))
+    assert json.loads(reply.response)["meta_info"]["captures"] == {"who": ["x", "é"]}
+
+
 def test_lists_and_several_completions_are_lists_in_the_order_of_the_prompts() -> None:
     reply = reply_of({"text": ["a", "b"], "rid": "mine", "sampling_params": {"n": 2}})
     reply.take(done(3, text("3"), text("4")))
