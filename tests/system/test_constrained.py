@@ -64,7 +64,7 @@ def fill(s: Any, schema: dict[str, Any], seed: int, max_tokens: int) -> Any:
 @pytest.fixture(scope="module")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rt.Runtime]:
     path: Path = make_checkpoint(tmp_path_factory.mktemp("model") / "llama", "llama", max_position_embeddings=2048)
-    with rt.Runtime(model=str(path), dtype="float32", num_threads=1) as made:
+    with rt.Runtime(model=str(path), dtype="float32", num_threads=1, grammar_timeout_s=60) as made:  # with native code
         yield made
 
 

@@ -188,7 +188,7 @@ class World:
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[tuple[HostRunner, ConstraintCompiler]]:
-    config = RuntimeConfig(dtype="float32", num_threads=1, num_pages=512)
+    config = RuntimeConfig(dtype="float32", num_threads=1, num_pages=512, grammar_timeout_s=60)  # with native code
     runner = HostRunner(config)
     runner.load()
     compiler = ConstraintCompiler(config, runner.tokenizer, runner.model_config.vocab_size)
