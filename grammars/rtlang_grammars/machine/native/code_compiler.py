@@ -7,8 +7,8 @@ METH_FASTCALL function that reads numpy's arrays itself. The result depends on n
 
 Loaded only where code is compiled.
 """
-# mypy: disable-error-code="no-untyped-def, untyped-decorator, misc, no-untyped-call, import-untyped"
-# mypy: disable-error-code="no-any-return, attr-defined, method-assign"
+# mypy: disable-error-code="no-untyped-def, untyped-decorator, misc, no-untyped-call, import-untyped, no-any-return"
+# mypy: disable-error-code="attr-defined, method-assign"
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ _C_ORDER, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
 
 def compile_group(
     entries: Mapping[str, tuple[FunctionType, Sequence[ArgumentType], bool]],
-    inner: Mapping[FunctionType, Mapping[str, Any]],
+    inner: Mapping[FunctionType, bool],
 ) -> ObjectCode:
     """The object code of some functions for this processor.
 
     Args:
         entries: by name the function, the types of its arguments, and whether it runs without the interpreter's lock.
-        inner: all functions that compiled code may call, and their options.
+        inner: all functions that compiled code may call, and whether they are inlined into their callers, however long they are.
     """
     with global_compiler_lock, _remembered_calls(), _no_collections():
         context = cpu_target.target_context
@@ -80,7 +80,7 @@ def compile_group(
         array_reader = _array_reader(wrappers)
         parts: dict[Any, None] = {}
         for name, (function, argument_types, is_nogil) in entries.items():
-            dispatcher = _dispatcher(function, {"forceinline": False}, inner, dispatchers)
+            dispatcher = _dispatcher(function, False, inner, dispatchers)
             signature = tuple(_numba_type(each) for each in argument_types)
             dispatcher.compile(signature)
             compiled = dispatcher.overloads[signature]
@@ -226,13 +226,12 @@ def _widened(kind: Any) -> Any:
     return kind
 
 
-def _dispatcher(function, options, inner, known):
+def _dispatcher(function, is_inlined, inner, known):
     """The dispatcher of a function, with those of the functions that it calls in its globals."""
     if function not in known:
         names = dict(function.__globals__)
         clone = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
         clone.__qualname__, clone.__module__ = function.__qualname__, function.__module__
-        is_inlined = options.get("inline") == "always"
         known[function] = _Function(
             clone,
             targetoptions={

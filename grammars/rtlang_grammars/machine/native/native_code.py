@@ -104,7 +104,7 @@ class CompiledEntry:
 
 
 _entries: dict[str, dict[str, CompiledEntry]] = {name: {} for name in GROUPS}
-_inner: dict[FunctionType, dict[str, Any]] = {}
+_inner: dict[FunctionType, bool] = {}
 _locks = {name: threading.Lock() for name in GROUPS}
 _loaded: set[str] = set()
 
@@ -128,7 +128,7 @@ def compiled(
     def decorate(function: Callable[..., Any]) -> Any:
         assert isinstance(function, FunctionType)
         if inner:
-            _inner[function] = {"inline": inline}
+            _inner[function] = inline
             return function
         name = f"rtlang_{group}_{function.__name__.strip('_')}"
         _entries[group][name] = entry = CompiledEntry(group, function, types, is_nogil=nogil)

@@ -65,7 +65,7 @@ ENTRIES = {
 
 @pytest.fixture(scope="module")
 def code() -> ObjectCode:
-    return compile_group(ENTRIES, {total: {}})
+    return compile_group(ENTRIES, {total: True})
 
 
 @pytest.fixture(scope="module")
