@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from rtlang_grammars.spec.errors import GrammarError
 from tests.support.grammars.lexed_grammars import accepts, lexed_grammar
+from tests.support.long_tests import spread
 
 OPEN = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}, "required": ["b"]}
 SCHEMAS: tuple[Any, ...] = (
@@ -43,7 +43,7 @@ def test_values_stand_where_jsonschema_finds_them_valid(schema: Any) -> None:
     grammar = lexed_grammar(f'start: "<" %json {json.dumps(schema)} ">"') if isinstance(schema, dict) else None
     grammar = grammar or lexed_grammar('start: "<" %json {} ">"')
     validator = jsonschema.Draft202012Validator(schema)
-    for value, indent in itertools.product(VALUES, (None, 2)):
+    for value, indent in spread(VALUES, (None, 2), usual=2):
         text = f"<{json.dumps(value, ensure_ascii=indent is None, indent=indent)}>"
         assert accepts(grammar, text) == validator.is_valid(value), (value, indent)
 
