@@ -167,7 +167,7 @@ def is_ready(vocab_size: int, constraint: Constraint, when_done: Callable[[], No
     """Whether native code may run for this constraint and a vocabulary of `vocab_size` tokens.
 
     Until the background process has compiled the code, small constraints make this whole process interpret it. For larger ones this returns
-    False and calls `when_done` once the code is compiled, on a thread that must not be blocked. Only grammars with a lexer wait for the
+    False and calls `when_done` once the code is compiled, on a thread that must not be blocked. Only grammars wait for the
     code of lexers, which is compiled last and takes twice as long as everything else.
     """
     needs_all = has_lexer(constraint)

@@ -51,7 +51,7 @@ def test_a_terminal_ends_only_before_what_may_follow() -> None:
     }
     assert ends == {"b": {1}, "!": {0}, "?": set()}
     assert endings(automaton, int(automaton.winners[state, automaton.end_class]), 3) == {0, 1}
-    assert {terminal for terminal, _ in automaton.wins[state]} == {0, 1}
+    assert {terminal for terminal, *_ in automaton.wins[state]} == {0, 1}
 
 
 def test_equal_states_are_one() -> None:
