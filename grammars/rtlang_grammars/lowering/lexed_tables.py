@@ -21,6 +21,7 @@ from rtlang_grammars.context_free.lexer_build.lexer_automaton import LexerAutoma
 from rtlang_grammars.context_free.lexer_build.optional_terminals import with_optional_terminals
 from rtlang_grammars.context_free.lexer_build.parser_tables import ParserTables
 from rtlang_grammars.context_free.lexer_build.token_terminals import with_disjoint_tokens
+from rtlang_grammars.lowering.lexer_loops import LexerLoops
 from rtlang_grammars.lowering.schema_rules import SchemaRules
 from rtlang_grammars.machine.lexer_run.lexer_layout import (
     ANYWHERE,
@@ -41,27 +42,12 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
 )
 from rtlang_grammars.machine.lexer_run.lexer_tables import Capture, RuleReports
 from rtlang_grammars.machine.lexer_run.ways_on import NO_WATCHES, Kind, TooLargeError, WaysOn
-from rtlang_grammars.machine.token_index.byte_kinds import ASCII_KINDS, COUNT_SHIFT, HIGH
 from rtlang_grammars.spec.constraint import Indentation
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 from rtlang_grammars.spec.tokens import SpecialTokens
 
 _MAX_CONTEXTS = 4096
-
-_ALL_KINDS = np.int64((1 << COUNT_SHIFT) - 1)
-
-_LEADS = (
-    (0xC2, 0xDF, (0x80, 0xBF), 0),
-    (0xE0, 0xE0, (0xA0, 0xBF), 1),
-    (0xE1, 0xEC, (0x80, 0xBF), 1),
-    (0xED, 0xED, (0x80, 0x9F), 1),
-    (0xEE, 0xEF, (0x80, 0xBF), 1),
-    (0xF0, 0xF0, (0x90, 0xBF), 2),
-    (0xF1, 0xF3, (0x80, 0xBF), 2),
-    (0xF4, 0xF4, (0x80, 0x8F), 2),
-)
-"""UTF-8: the first bytes of characters beyond ASCII, the second, and how many more come."""
 
 
 class LexedTables:
@@ -150,6 +136,7 @@ class LexedTables:
         self._ignorable = 0  # the classes with which ignored terminals begin, as bits
         for terminal in self.ignored:
             self._ignorable |= self.automaton.firsts[terminal]
+        self._loops = LexerLoops()
         everywhere = self.ignored | (frozenset() if self.columns is None else {self.columns.newline})
         numbers = self._contexts(
             [
@@ -331,7 +318,8 @@ class LexedTables:
         sizes = np.array(self._win_sizes, dtype=np.int32)
         states = np.zeros((len(automaton.wins), 4), dtype=np.int32)
         states[:, WIN], states[:, IS_SURE] = self._win_of, automaton.is_sure
-        states[:, HOME], exits = _loops(automaton)
+        self._loops.extend(automaton)
+        states[:, HOME] = self._loops.homes
         for state, pending in enumerate(automaton.pending):
             if pending:
                 states[state, KEEP] = max(num_bytes for _, num_bytes in pending)
@@ -340,7 +328,7 @@ class LexedTables:
             automaton.classes,
             steps | automaton.following + 1,
             states,
-            exits,
+            self._loops.exits,
             np.stack(
                 [np.cumsum(sizes, dtype=np.int32) - sizes, sizes, [state for _, state in self._wins]], axis=1
             ).astype(np.int32),
@@ -398,53 +386,6 @@ def _actions(tables: ParserTables) -> tuple[Ints, Ints]:
         lists += [len(found), *found]
     actions[tables.final, -1] = 1  # the final state has no other action before the end of the text
     return actions, np.array(lists or [0], dtype=np.int32)
-
-
-def _loops(automaton: LexerAutomaton | AnywhereAutomaton) -> tuple[Ints, NDArray[np.int64]]:
-    """For each state its home, and `lexer_layout.LexerArrays.exits`."""
-    count = len(automaton.following)
-    own = np.arange(count)
-    is_plain = np.array([not each for each in automaton.pending])
-    has_begun = (automaton.following[:, np.unique(automaton.classes[0x80:0xC0])] >= 0).any(axis=1)
-    is_sure = np.array(automaton.is_sure)
-
-    def rows(states: NDArray[np.int64]) -> tuple[Ints, NDArray[np.bool_]]:
-        """Of some states the state after each byte, and whether the states stay where they are, as far as matches go."""
-        following = np.where(is_plain[states, None], automaton.following[states], -1)[:, automaton.classes[:256]]
-        return following, (automaton.winners[states] < 0)[:, automaton.classes[:256]]
-
-    middle = np.flatnonzero(has_begun)
-    after, is_quiet = rows(middle)
-
-    def shared(first: int, last: int) -> Ints:
-        """The state after all of a range of bytes, -1 where there is no such state or a terminal ends; one more for state -1."""
-        columns = after[:, first : last + 1]
-        is_one = (columns == columns[:, :1]).all(axis=1) & is_quiet[:, first : last + 1].all(axis=1)
-        found = np.full(count + 1, -1, dtype=np.int32)
-        found[middle] = np.where(is_one, columns[:, 0], -1)
-        return found
-
-    rest = shared(0x80, 0xBF)
-    looping = np.flatnonzero((automaton.following == own[:, None]).any(axis=1) & is_plain)
-    following, stays = rows(looping)
-    stays |= is_sure[looping, None]
-    order = [byte for members in ASCII_KINDS for byte in members]
-    begins = np.cumsum([0, *(len(members) for members in ASCII_KINDS[:-1])])
-    is_loop = np.logical_and.reduceat(((following == looping[:, None]) & stays)[:, order], begins, axis=1)
-    is_high = np.ones(len(looping), dtype=np.bool_)
-    for first, last, second, num_rests in _LEADS:
-        reached = shared(*second)[following[:, first : last + 1]]
-        for _ in range(num_rests):
-            reached = rest[reached]
-        is_high &= ((reached == looping[:, None]) & stays[:, first : last + 1]).all(axis=1)
-    kinds = is_loop @ (np.int64(1) << np.arange(len(ASCII_KINDS), dtype=np.int64))
-    exits = np.full(count + 1, _ALL_KINDS)
-    exits[looping] &= ~(kinds | is_high.astype(np.int64) << HIGH)
-    homes = np.append(np.where(is_plain & ~has_begun, own, -1), -1)
-    for _ in range(3):
-        homes[middle] = homes[rest[middle]]
-    homes = homes[:count]
-    return homes.astype(np.int32), exits[homes]
 
 
 def _rows(sets: Collection[int], num_classes: int) -> NDArray[np.uint8]:

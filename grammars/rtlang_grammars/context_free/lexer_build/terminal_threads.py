@@ -108,6 +108,7 @@ class TerminalProgram:
             GrammarError: a terminal is not supported or may be empty.
         """
         self.code: list[Instruction] = []
+        self._places: dict[Any, int] = {}  # of instructions and loops of the present terminal: equal ones are one
         self._budget = budget
         self.entries: list[int] = []
         self.owners: list[int] = []
@@ -118,6 +119,7 @@ class TerminalProgram:
         self._has_tokens = any(each.tokens is not None for each in terminals)
         for number, each in enumerate(terminals):
             self.is_ordered.append(False)
+            self._places.clear()
             self.entries.append(self._terminal(number, each, keeps_order))
             self.owners += [number] * (len(self.code) - len(self.owners))
 
@@ -164,7 +166,7 @@ class TerminalProgram:
     def _tokens(self, number: int, ranges: Ranges) -> int:
         """Read one of some tokens, as spelled."""
         states = SpellingAutomaton.of(ranges).states
-        places = [self._emit(Split(()) if moves else TerminalMatch(number, 0)) for moves in states]
+        places = [self._reserve() if moves else self._emit(TerminalMatch(number, 0)) for moves in states]
         for place, moves in zip(places, states, strict=True):
             if moves:
                 reads = [self._emit(Read((1 << last + 1) - (1 << first), places[to])) for first, last, to in moves]
@@ -175,14 +177,15 @@ class TerminalProgram:
         """A terminal that is given as a language."""
 
         def fill(at: int, moves: list[tuple[int, int]], is_match: bool, is_used_up: bool) -> None:
-            heads = [self._emit(Read(symbols, to)) for to, symbols in moves]
+            # A budget goes with instructions, so equal ones of other states are not the same.
+            heads = [self._reserve(Read(symbols, to)) for to, symbols in moves]
             if is_match:
-                heads.append(self._emit(TerminalMatch(number, 0)))
+                heads.append(self._reserve(TerminalMatch(number, 0)))
                 if terminal.is_lazy and not is_used_up:
                     self.lazy_ends.add(heads[-1])
             self.code[at] = Split(tuple(heads))
 
-        entry, expired = emit_built(terminal, self._budget, lambda: self._emit(Split(())), fill)
+        entry, expired = emit_built(terminal, self._budget, self._reserve, fill)
         if terminal.max_tokens is not None:
             self.max_tokens[number] = terminal.max_tokens
             for at, after in expired.items():
@@ -206,8 +209,17 @@ class TerminalProgram:
                     todo.append(target)
 
     def _emit(self, instruction: Instruction) -> int:
+        """The place of an instruction that nothing changes."""
+        key = type(instruction), instruction
+        found = self._places.get(key)
+        if found is None:
+            found = self._places[key] = self._reserve(instruction)
+        return found
+
+    def _reserve(self, instruction: Instruction | None = None) -> int:
+        """A place of its own; None: for an instruction that is known later."""
         self._budget.spend(states=1)
-        self.code.append(instruction)
+        self.code.append(Split(()) if instruction is None else instruction)
         return len(self.code) - 1
 
     def _sequence(self, items: list[Any], flags: int, to: int, ends: int | None) -> int:
@@ -265,10 +277,13 @@ class TerminalProgram:
             raise GrammarError(f"a quantifier counts to more than {_MAX_REPEAT}")
         self.is_ordered[-1] |= is_lazy
         if high is ops.MAXREPEAT:
-            loop = self._emit(Split(()))
-            inner = self._sequence(body, flags, loop, None)
-            self.code[loop] = Split((to, inner) if is_lazy else (inner, to))
-            to = loop
+            # Names without keywords repeat their last characters in hundreds of branches: one loop, so one state of the automaton.
+            key = (repr(body), flags, is_lazy, to)
+            if key not in self._places:
+                loop = self._places[key] = self._reserve()
+                inner = self._sequence(body, flags, loop, None)
+                self.code[loop] = Split((to, inner) if is_lazy else (inner, to))
+            to = self._places[key]
         else:
             after = to
             for _ in range(int(high) - int(low)):
@@ -377,7 +392,7 @@ class TerminalProgram:
         automaton = language.automaton(self._budget)
         place: dict[int, int] = {}
         todo = [automaton.start]
-        place[automaton.start] = self._emit(Split(()))
+        place[automaton.start] = self._reserve()
         while todo:
             state = todo.pop()
             targets: dict[int, int] = {}
@@ -387,7 +402,7 @@ class TerminalProgram:
             heads = []
             for following, symbols in targets.items():
                 if following not in place:
-                    place[following] = self._emit(Split(()))
+                    place[following] = self._reserve()
                     todo.append(following)
                 heads.append(self._emit(Read(symbols, place[following])))
             if automaton.is_accepting(state):

@@ -36,6 +36,7 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
     WIN_STATE,
     Begin,
     TokenArrays,
+    WalkScratch,
 )
 from rtlang_grammars.machine.lexer_run.lexer_tables import BoundTables
 from rtlang_grammars.machine.lexer_run.rule_reports import Lexeme, contained_in, find_captures
@@ -49,7 +50,6 @@ from rtlang_grammars.machine.lexer_run.workspace import (
     new_visit,
     new_walk,
     size_of,
-    with_terminals,
 )
 from rtlang_grammars.machine.locks import is_held
 from rtlang_grammars.machine.token_index.mask import Mask
@@ -136,9 +136,7 @@ class LexedGrammar:
         self._places: dict[Configuration, bool] = {}
         self._masks: dict[Configuration, Mask] = {}
         num_terminals = tables.num_terminals
-        count, depth = len(index.trie.order), index.max_depth
-        self._tokens = TokenArrays(*index.byte_kinds, index.trie.order)
-        self._scratch = new_walk(count, depth, num_terminals)
+        self._tokens = TokenArrays(index.byte_kinds, index.trie.order)
         self._visit = new_visit(len(tables.lexer.pairs), num_terminals)
         self._new_tree()
         start = Configuration(0, self._lexer_state(0), -1, 0, b"")
@@ -439,8 +437,6 @@ class LexedGrammar:
         """Room for all pairs and sets of terminals: copies of this grammar add to the same tables."""
         if len(self.tables.lexer.pairs) > len(self._visit.verdicts):
             self._visit = new_visit(2 * len(self.tables.lexer.pairs), self.tables.num_terminals)
-        if self.tables.num_terminals + len(self.tables.lexer.lists) > len(self._scratch.tally):
-            self._scratch = with_terminals(self._scratch, self.tables.num_terminals + 2 * len(self.tables.lexer.lists))
 
     def _followed(
         self, configuration: Configuration, data: bytes
@@ -605,7 +601,7 @@ class LexedGrammar:
     def _begin(self, configuration: Configuration) -> Begin:
         """What all tokens are read after."""
         tail = configuration.tail
-        items = np.array([[0, len(self._tokens.records), 0, len(tail)]], dtype=np.int32)
+        items = np.array([[0, len(self._tokens.records), 0, len(tail), -1]], dtype=np.int32)
         data = np.frombuffer(tail or b"\0", dtype=np.uint8).copy()
         place = np.array([configuration.state, configuration.last, configuration.last_at], dtype=np.int64)
         return Begin(items, data, place)
@@ -636,6 +632,10 @@ class LexedGrammar:
         first, size = self.stack_sets.span(configuration.stacks)
         key = (configuration.state, configuration.last, configuration.last_at, configuration.tail)
         begin = self._no_begin if key in self._roots else self._begin(configuration)
+        spare = self.index.spare_scratch
+        self._scratch: WalkScratch = (
+            spare.pop() if spare else new_walk(len(self.index.trie.order), self.index.max_depth)
+        )
         while True:
             self._fit_verdicts()
             mask = np.zeros(self.index.num_words, dtype=np.uint32)
@@ -643,13 +643,16 @@ class LexedGrammar:
                 self._tree, self._roots.get(key, -1), begin, tables.parser, tables.lexer, self.stack_sets.stack,
                 first, size, self._tokens, self._scratch, self._visit, mask,
             )  # fmt: skip
+            if self._visit.out[2] >= 0:
+                self._roots[key] = int(self._visit.out[2])
             if code == OK:
                 break
             if code == NEED_JOIN:
                 self._join(int(self._visit.out[0]), int(self._visit.out[1]))
             else:
                 self._make_room(code)
-        num_asks, self._roots[key] = self._visit.out[:2].tolist()
+        spare.append(self._scratch)
+        num_asks = int(self._visit.out[0])
         if num_asks:
             self._ask(configuration, mask, num_asks)
         if self.is_complete(configuration):

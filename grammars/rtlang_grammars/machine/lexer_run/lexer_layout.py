@@ -62,20 +62,21 @@ TOP_STATE, TOP_BELOW, TOP_TARGET, TOP_NODE = range(4)
 PATH_NODE, PATH_LEFT = range(2)
 STACK_NODES, MEMBERS, STACK_LINKS = range(3)
 
-# Columns of Tree.nodes, .ends, .tails, .crossings, .items, .kids, .same_keys; places in .counts.
+# Columns of Tree.nodes, .ends, .tails, .crossings, .items, .kids, .same; places in .counts.
 END_AT, NUM_ENDS, TAIL_AT, NUM_TAILS, CROSSING_AT, NUM_CROSSINGS = range(6)
 END_WIN, RANGE_AT, NUM_RANGES, NUM_TOKENS, ROW = range(5)
 TAIL_WIN, TAIL_LAST, TAIL_TOKEN, TAIL_BYTE_AT, TAIL_NUM_BYTES, TAIL_STATE = range(6)
 TERMINAL, ITEM_AT, NUM_ITEMS, FIRST_KID = range(4)
-BEGIN, STOP, BYTE_AT, NUM_BYTES = range(4)
+BEGIN, STOP, BYTE_AT, NUM_BYTES, FIRST_BYTE = range(5)
 KID_STATE, KID_NODE, NEXT_KID = range(3)
-SAME_CROSSING, SAME_STATE = range(2)
+SAME_CROSSING, SAME_STATE, SAME_NODE = range(3)
 (NODES, ENDS, TAILS, CROSSINGS, ITEMS, KIDS, RANGES, BYTES, ROWS, SAMES) = range(10)
 
-# Columns of Walk.path (and places in Begin.place), .ends, .crossings.
+# Columns of Walk.path (and places in Begin.place), .ends, .crossings, .parts.
 LEX_STATE, LEX_MATCH, LEX_MATCH_AT = range(3)
 SEEN_STATE, SEEN_MATCH, SEEN_BYTE_AT, SEEN_NUM_BYTES, FIRST_RANK, STOP_RANK = range(6)
-CROSSED, CROSSED_BEGIN, CROSSED_STOP, CROSSED_BYTE_AT, CROSSED_NUM_BYTES = range(5)
+CROSSED, CROSSED_BEGIN, CROSSED_STOP, CROSSED_BYTE_AT, CROSSED_NUM_BYTES, CROSSED_FIRST = range(6)
+PART_RECORD, PART_STATE, PART_NODE = range(3)
 
 # Columns of Visit.frames and .asks.
 FRAME_NODE, FRAME_FIRST, FRAME_SIZE, FREE_NODE, FREE_MEMBER, FREE_LINK = range(6)
@@ -124,12 +125,11 @@ class TokenArrays(NamedTuple):
     """The vocabulary.
 
     Attributes:
-        records, below: see `byte_kinds`.
+        records: see `byte_kinds`.
         order: see `TokenTrie`.
     """
 
-    records: Longs
-    below: Longs
+    records: LongTable
     order: Ints
 
 
@@ -197,12 +197,12 @@ class Tree(NamedTuple):
         ends: [capacity, 5], tokens that end inside a lexeme, by what can win there, as ranges; many of them as a row.
         tails: [capacity, 6], tokens that may need an earlier match, the bytes after that match, and the lexer's state after them.
         crossings: [capacity, 4], a terminal that ends inside tokens, the items to go on with, and the first kid.
-        items: [capacity, 4], records [BEGIN, STOP) of the token trie, read after some bytes.
+        items: [capacity, 5], records [BEGIN, STOP) of the token trie, read after some bytes, and the first byte read, -1: several.
         kids: [capacity, 3], the node for a lexer state.
         ranges: [capacity, 2], tokens by their places in the vocabulary's order.
         data: uint8, bytes.
         rows: uint32 [capacity, words].
-        same_keys, same_nodes: hash table of equal nodes: int64 [capacity, 2] (crossing, state), node.
+        same: [capacity, 3], hash table of equal nodes: crossing, state, node + 1.
         counts: int64, what is in use, see NODES.
         needs: int64, what there must be room for, where there is not.
     """
@@ -216,8 +216,7 @@ class Tree(NamedTuple):
     ranges: IntTable
     data: Bytes
     rows: WordTable
-    same_keys: LongTable
-    same_nodes: Ints
+    same: IntTable
     counts: Longs
     needs: Longs
 
@@ -227,33 +226,34 @@ class WalkScratch(NamedTuple):
 
     Attributes:
         ends: [num_tokens + 1, 6], state, last match, where the bytes after it begin in `data`, and how many; a range of tokens.
-        crossings: [capacity, 5], terminal, BEGIN, STOP, bytes as in `ends`.
+        crossings: [capacity, 6], terminal, BEGIN, STOP, bytes as in `ends`, and the first byte that is read again.
+        parts: [capacity, 3], subtrees that were not walked: their record, the state after its byte, and the node that holds what they do.
         groups: [num_tokens + 1], the end in the tree of each end.
         path: [depth, 3], lexer state, last match and where it ended, by number of bytes.
         text: uint8, the bytes on the way.
         data: uint8, bytes of ends and crossings.
-        tally, cursor: [num_terminals + 1], crossings by terminal.
-        fill: how many ranges are written, by end in the tree.
         seen: int64 [2 ** n + 1], hash table of the crossings of a walk, and the number of the walk at its end.
+        end_of, crossing_of: by win and by terminal, its end and its crossing in the tree if it is one of the node that is being made;
+            anything else means that it has none yet, so they are never cleared.
     """
 
     ends: IntTable
     crossings: IntTable
+    parts: IntTable
     groups: Ints
     path: IntTable
     text: Bytes
     data: Bytes
-    tally: Ints
-    cursor: Ints
-    fill: Ints
     seen: Longs
+    end_of: Ints
+    crossing_of: Ints
 
 
 class Begin(NamedTuple):
     """Where the tokens of a root begin.
 
     Attributes:
-        items: [1, 4], see `Tree`: all records, read after the bytes of `data`.
+        items: [1, 5], see `Tree`: all records, read after the bytes of `data`.
         data: uint8, the last bytes of the text.
         place: [3], the lexer's state after them, its last match and where that ended in `data`.
     """

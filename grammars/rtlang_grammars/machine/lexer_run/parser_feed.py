@@ -150,20 +150,35 @@ def feed_any(parser, stack, first, size, lists, at, member, node, link):  # type
 
 
 @compiled(inner=True)
+def _next_column(nodes, line, column):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The first column from one on at which an enclosing line or the present one begins; the column itself beyond all of them."""
+    found = column
+    while line and nodes[line, LINE_COLUMN] >= column:
+        found = nodes[line, LINE_COLUMN]
+        line = nodes[line, OUTER_LINE]
+    return column if column == 0 else found
+
+
+@compiled(inner=True)
 def feed_newline(parser, stack, first, size, column_set, from_column, member, node, link):  # type: ignore[no-untyped-def] # pragma: no cover
     """`feed` for a newline at the first column of a set, from one on, at which the parser takes it; returns that column, too."""
+    nodes = stack.nodes
     line = stack.members[first + size]
-    column = stack.nodes[line, LINE_COLUMN] if line else 0
-    is_deeper = False  # all deeper columns are alike
-    for to_column in range(from_column, column_set.size):
-        if column_set[to_column] == 0 or is_deeper:
-            continue
-        found, at, next_node, next_link = feed(
-            parser, stack, first, size, parser.columns[NEWLINE] + to_column, member, node, link
-        )
-        if found:
-            return found, at, next_node, next_link, to_column
-        is_deeper = to_column > column
+    column = nodes[line, LINE_COLUMN] if line else 0
+    is_inside = line and nodes[line, LINE_DEPTH]  # inside brackets, where every column will do
+    to_column = from_column
+    while to_column < column_set.size:
+        if to_column <= column and not is_inside:  # elsewhere no line begins
+            to_column = _next_column(nodes, line, to_column)
+        if column_set[to_column]:
+            found, at, next_node, next_link = feed(
+                parser, stack, first, size, parser.columns[NEWLINE] + to_column, member, node, link
+            )
+            if found:
+                return found, at, next_node, next_link, to_column
+            if to_column > column:  # all deeper columns are alike
+                break
+        to_column += 1
     return 0, member, node, link, column_set.size
 
 

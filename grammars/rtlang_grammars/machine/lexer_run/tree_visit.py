@@ -34,11 +34,8 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
     NODE_STATE,
     NUM_CROSSINGS,
     NUM_ENDS,
-    NUM_RANGES,
     NUM_TAILS,
     OK,
-    RANGE_AT,
-    ROW,
     STACK_LINKS,
     STACK_NODES,
     TAIL_AT,
@@ -56,7 +53,7 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
     WalkScratch,
 )
 from rtlang_grammars.machine.lexer_run.parser_feed import feed, feed_any
-from rtlang_grammars.machine.lexer_run.sequence_tree import grow, kid_of, set_range
+from rtlang_grammars.machine.lexer_run.sequence_tree import add_tokens, grow, kid_of
 from rtlang_grammars.machine.lexer_run.viability import can_win, forget_verdicts, known_win
 from rtlang_grammars.machine.native.array_types import INT, UINT32
 from rtlang_grammars.machine.native.native_code import LEXER, compiled
@@ -78,18 +75,6 @@ def _context(parser, stack, first, size, out):  # type: ignore[no-untyped-def] #
                 return -1
             context = joined
     return context
-
-
-@compiled(inner=True, inline=True)
-def _allow_end(tree, end, order, mask):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Allow all tokens of an end."""
-    row = tree.ends[end, ROW]
-    if row >= 0:
-        for word in range(mask.size):
-            mask[word] |= tree.rows[row, word]
-    else:
-        for at in range(tree.ends[end, RANGE_AT], tree.ends[end, RANGE_AT] + tree.ends[end, NUM_RANGES]):
-            set_range(mask, order, tree.ranges[at, 0], tree.ranges[at, 1])
 
 
 @compiled(inner=True, inline=True)
@@ -124,8 +109,10 @@ def visit_tree(tree, root, begin, parser, lexer, stack, first, size, tokens, scr
     """Write the tokens that may follow from a root node for a set of stacks, except those that are to be asked about.
 
     root: a node, or -1: the node is made for all tokens, after the lexer's state, its last match and where that ended in `begin.data`.
-    visit.out: for OK, the number of asks and the root; for NEED_JOIN, two contexts.
+    visit.out: for OK, the number of asks; for NEED_JOIN, two contexts; at 2 always the root, -1 where there was no room for it.
     """
+    out = visit.out
+    out[2] = root
     if root < 0:
         place = begin.place
         root = grow(
@@ -134,7 +121,8 @@ def visit_tree(tree, root, begin, parser, lexer, stack, first, size, tokens, scr
         )  # fmt: skip
         if root < 0:
             return NEED_TREE if root == NO_TREE else NEED_SCRATCH
-    frames, taken, asks, out = visit.frames, visit.taken, visit.asks, visit.out
+        out[2] = root
+    frames, taken, asks = visit.frames, visit.taken, visit.asks
     num_symbols = parser.actions.shape[1]
     forget_verdicts(visit)
     node, member, link = stack.counts[STACK_NODES], stack.counts[MEMBERS], stack.counts[STACK_LINKS]
@@ -197,7 +185,7 @@ def visit_tree(tree, root, begin, parser, lexer, stack, first, size, tokens, scr
                 asks[num_asks, ASK_TAIL], asks[num_asks, ASK_FIRST], asks[num_asks, ASK_SIZE] = -1 - end, first, size
                 num_asks += 1
             elif is_won:
-                _allow_end(tree, end, tokens.order, mask)
+                add_tokens(mask, tree, end, tokens.order)
         for tail in range(tree.nodes[at, TAIL_AT], tree.nodes[at, TAIL_AT] + tree.nodes[at, NUM_TAILS]):
             win = tree.tails[tail, TAIL_WIN]
             is_won = can_win(parser, lexer, stack, first, size, win, visit, stamp, member, node, link)
@@ -211,5 +199,5 @@ def visit_tree(tree, root, begin, parser, lexer, stack, first, size, tokens, scr
             else:
                 asks[num_asks, ASK_TAIL], asks[num_asks, ASK_FIRST], asks[num_asks, ASK_SIZE] = tail, first, size
                 num_asks += 1
-    out[0], out[1] = num_asks, root
+    out[0] = num_asks
     return OK

@@ -83,18 +83,18 @@ def larger_stack(stack: GraphStack) -> GraphStack:
 
 def new_tree(num_words: int) -> Tree:
     """An empty tree."""
+    # Below 4 MiB an array: numpy asks for huge pages beyond, of which the first write has to clear 2 MiB, for milliseconds.
     return Tree(
         _ints(1 << 13, 6),
-        _ints(1 << 17, 5),
-        _ints(1 << 18, 6),
+        _ints(1 << 16, 5),
+        _ints(1 << 17, 6),
         _ints(1 << 16, 4),
-        _ints(1 << 20, 4),
+        _ints(1 << 17, 5),
         _ints(1 << 16, 3),
-        _ints(1 << 20, 2),
-        np.empty(1 << 23, dtype=np.uint8),
-        np.empty((1 << 9, num_words), dtype=np.uint32),
-        np.zeros((1 << 14, 2), dtype=np.int64),
-        np.full(1 << 14, -1, dtype=np.int32),
+        _ints(1 << 18, 2),
+        np.empty(1 << 20, dtype=np.uint8),
+        np.empty((1 + (3 << 18) // num_words, num_words), dtype=np.uint32),
+        np.zeros((1 << 16, 3), dtype=np.int32),
         np.zeros(10, dtype=np.int64),
         np.zeros(10, dtype=np.int64),
     )
@@ -112,10 +112,7 @@ def larger_tree(tree: Tree) -> Tree:
     # Equal nodes are found again when they are next asked for: the table saves work, and records nothing.
     if needs[SAMES]:
         counts[SAMES] = 0
-        tree = tree._replace(
-            same_keys=np.zeros((int(needs[SAMES]), 2), dtype=np.int64),
-            same_nodes=np.full(int(needs[SAMES]), -1, dtype=np.int32),
-        )
+        tree = tree._replace(same=np.zeros((2 * len(tree.same), 3), dtype=np.int32))
     needs[:] = 0
     return tree
 
@@ -126,14 +123,12 @@ def larger_walk(walk: WalkScratch) -> WalkScratch:
         ends=_ints(2 * len(walk.ends), 6),
         groups=_ints(2 * len(walk.groups)),
         seen=np.zeros(2 * (len(walk.seen) - 1) + 1, dtype=np.int64),
-        crossings=_ints(2 * len(walk.crossings), 5),
+        crossings=_ints(2 * len(walk.crossings), 6),
+        parts=_ints(2 * len(walk.parts), 3),
         data=np.empty(2 * len(walk.data), dtype=np.uint8),
+        end_of=_ints(2 * len(walk.end_of)),
+        crossing_of=_ints(2 * len(walk.crossing_of)),
     )
-
-
-def with_terminals(walk: WalkScratch, num_terminals: int) -> WalkScratch:
-    """Scratch for more terminals."""
-    return walk._replace(tally=_ints(num_terminals + 1), cursor=_ints(num_terminals + 1))
 
 
 def larger_visit(visit: VisitScratch) -> VisitScratch:
@@ -146,19 +141,19 @@ def size_of(tree: Tree) -> int:
     return sum(int(getattr(tree, name)[:1].nbytes) * int(tree.counts[place]) for name, place in _POOLS.items())
 
 
-def new_walk(num_tokens: int, max_depth: int, num_terminals: int) -> WalkScratch:
-    """Scratch for walks of a vocabulary."""
+def new_walk(num_tokens: int, max_depth: int) -> WalkScratch:
+    """Scratch for walks of a vocabulary, in all grammars."""
     return WalkScratch(
         _ints(num_tokens + 1, 6),
-        _ints(num_tokens + 1, 5),
+        _ints(min(num_tokens + 1, 1 << 17), 6),
+        _ints(1 << 12, 3),
         _ints(num_tokens + 1),
         _ints(max_depth + 64, 3),
         np.empty(max_depth + 64, dtype=np.uint8),
-        np.empty(1 << 22, dtype=np.uint8),
-        _ints(num_terminals + 1),
-        _ints(num_terminals + 1),
-        _ints(num_tokens + 2),
+        np.empty(1 << 21, dtype=np.uint8),
         np.zeros((1 << 12) + 1, dtype=np.int64),
+        _ints(1 << 12),
+        _ints(1 << 11),
     )
 
 

@@ -39,19 +39,23 @@ COUNT_SHIFT = 44
 assert BROKEN < COUNT_SHIFT
 
 
-def byte_kinds(trie: TokenTrie) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The records of a trie, and the kinds and numbers of tokens of their subtrees, int64 [num_nodes] each."""
+RECORD, BELOW = range(2)
+"""Columns: a record, and what stands below it. They lie side by side because walks jump, and a jump is a cache miss."""
+
+
+def byte_kinds(trie: TokenTrie) -> NDArray[np.int64]:
+    """The records of a trie, and the kinds and numbers of tokens of their subtrees, int64 [num_nodes, 2]."""
     of_byte = np.zeros(256, dtype=np.int64)
     for kind, members in enumerate(ASCII_KINDS):
         of_byte[list(members)] = 1 << kind
-    records, below = np.zeros(len(trie.nodes), dtype=np.int64), np.zeros(len(trie.nodes), dtype=np.int64)
+    records = np.zeros((len(trie.nodes), 2), dtype=np.int64)
     path = np.zeros((trie.max_depth + 2, 4), dtype=np.int64)
-    _fill(trie.nodes, of_byte, records, below, path, 1 << HIGH, 1 << BROKEN)
-    return records, below
+    _fill(trie.nodes, of_byte, records, path, 1 << HIGH, 1 << BROKEN)
+    return records
 
 
-@compiled(INT64, INT64, INT64, INT64, INT64_TABLE, INT, INT)
-def _fill(nodes, of_byte, records, kinds, path, high, broken):  # type: ignore[no-untyped-def] # pragma: no cover
+@compiled(INT64, INT64, INT64_TABLE, INT64_TABLE, INT, INT)
+def _fill(nodes, of_byte, records, path, high, broken):  # type: ignore[no-untyped-def] # pragma: no cover
     """Write all rows. path: by depth the record, the bytes that a character still needs (-1: broken) and the next one's bounds."""
     num_tokens = reached = 0
     for at in range(nodes.size):
@@ -59,7 +63,7 @@ def _fill(nodes, of_byte, records, kinds, path, high, broken):  # type: ignore[n
         byte, depth = record & 0xFF, (record >> 8) & 0xFFF
         while reached >= depth:  # the subtree there is complete
             if reached > 1:
-                kinds[path[reached - 1, 0]] |= kinds[path[reached, 0]]
+                records[path[reached - 1, 0], BELOW] |= records[path[reached, 0], BELOW]
             reached -= 1
         reached = depth
         needed, low, stop = path[depth - 1, 1], path[depth - 1, 2], path[depth - 1, 3]
@@ -93,21 +97,21 @@ def _fill(nodes, of_byte, records, kinds, path, high, broken):  # type: ignore[n
             else:
                 needed, kind = -1, broken
         path[depth, 0], path[depth, 1], path[depth, 2], path[depth, 3] = at, needed, low, stop
-        records[at] = (
+        records[at, RECORD] = (
             byte | (depth << DEPTH_SHIFT) | (np.int64(num_tokens) << RANK_SHIFT) | ((record >> 40) << SKIP_SHIFT)
         )
         if (record >> 20) & 0xFFFFF:
-            records[at] |= 1 << TOKEN_SHIFT
+            records[at, RECORD] |= 1 << TOKEN_SHIFT
             num_tokens += 1
             if needed > 0:
                 kind |= broken
-        kinds[at] = kind
+        records[at, BELOW] = kind
     while reached > 1:
-        kinds[path[reached - 1, 0]] |= kinds[path[reached, 0]]
+        records[path[reached - 1, 0], BELOW] |= records[path[reached, 0], BELOW]
         reached -= 1
     rank_mask = (1 << (SKIP_SHIFT - RANK_SHIFT)) - 1
     for at in range(nodes.size):
         below = nodes[at] >> 40
-        after = num_tokens if below >= nodes.size else (records[below] >> RANK_SHIFT) & rank_mask
-        kinds[at] |= (after - ((records[at] >> RANK_SHIFT) & rank_mask)) << COUNT_SHIFT
+        after = num_tokens if below >= nodes.size else (records[below, RECORD] >> RANK_SHIFT) & rank_mask
+        records[at, BELOW] |= (after - ((records[at, RECORD] >> RANK_SHIFT) & rank_mask)) << COUNT_SHIFT
     return num_tokens

@@ -135,12 +135,14 @@ class VocabularyIndex:
         no_ids: an empty array, int32 [0].
         end_ids: int32, the end tokens.
         num_words: words of a mask.
+        spare_scratch: scratch of walks through lexers that no grammar is using; taken and put back.
     """
 
     def __init__(self, vocabulary: Vocabulary, cache: ArrayCache | None = None) -> None:
         self.vocabulary = vocabulary
         self.trie: TokenTrie = token_trie(vocabulary, cache)
         self._local = threading.local()
+        self.spare_scratch: list[Any] = []
         self.num_words = vocabulary.num_mask_words
         self.no_tokens: NDArray[np.uint32] = np.zeros(self.num_words, dtype=np.uint32)
         self.no_ids: NDArray[np.int32] = np.empty(0, dtype=np.int32)
@@ -196,7 +198,7 @@ class VocabularyIndex:
         return not (mask & self._non_end_mask).any()
 
     @functools.cached_property
-    def byte_kinds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def byte_kinds(self) -> NDArray[np.int64]:
         """The trie with what bytes stand below each record, see `byte_kinds`."""
         return byte_kinds(self.trie)
 

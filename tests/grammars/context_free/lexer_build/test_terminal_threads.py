@@ -104,3 +104,12 @@ def test_look_ahead_sees_one_byte_where_the_first_byte_decides() -> None:
     assert any(lexed.tables.automaton.pending)
     assert accepts(lexed, "aè")
     assert not accepts(lexed, "aé")
+
+
+def test_branches_with_equal_loops_share_the_states_after_them() -> None:
+    branches = "|".join(f"{letter}[0-9a-z_]*" for letter in "abcdefgh")
+    lexed = lexed_grammar(f"start: A\nA: /{branches}/")
+    assert lexed.tables.automaton.is_start.count(False) == 1
+    nested = lexed_grammar("start: A B\nA: /(ab*|cb*)+/\nB: /[0-9]/")
+    assert accepts(nested, "abbcb1")
+    assert not accepts(nested, "b1")

@@ -38,7 +38,7 @@ def test_a_subtree_without_broken_bytes_holds_whole_characters_of_the_kinds_name
     vocabulary = Vocabulary((*ordered, b""), frozenset([len(ordered)]), frozenset([len(ordered)]), len(ordered) + 1)
     texts = [*ordered, vocabulary.spelled(len(ordered))]
     trie = token_trie(vocabulary)
-    found = list(zip(*(each.tolist() for each in byte_kinds(trie)), strict=True))
+    found = byte_kinds(trie).tolist()
     ranks = [record >> RANK_SHIFT & 0xFFFFF for record, _ in found]
     path: list[int] = []
     num_whole = 0
