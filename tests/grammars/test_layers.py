@@ -99,6 +99,7 @@ LEVELS: dict[str, dict[str, int]] = {
         "structure_tables": 2,
         "schema_rules": 2,
         "lexed_tables": 3,
+        "lexer_loops": 2,
         "anywhere_tables": 4,
         "compilation": 5,
     },

@@ -329,7 +329,9 @@ class TerminalProgram:
             each = self._condition(operation, argument, items, flags)
             points = code_points.intersection(found.points, each.points)
             found = _Condition(points, found.or_end and each.or_end, found.or_token and each.or_token)
-        follow, points = _first_byte_decides(found.points)
+        follow, points = code_points.decided_by_first_byte(found.points)
+        if points == code_points.intersection(found.points, ((0, 0x7F),)) and follow.bit_count() == 51:
+            follow = _BEYOND_ASCII
         heads, follow = [], follow | (_BEFORE_END if found.or_end else 0) | (_BEFORE_TOKEN if found.or_token else 0)
         behind: dict[tuple[tuple[int, int], ...], int] = {}
         for first, last in points:
@@ -561,27 +563,6 @@ def _num_bytes(items: Any, flags: int) -> int | None:
             return None
         total += length
     return total
-
-
-def _first_byte_decides(points: CodePoints) -> tuple[int, CodePoints]:
-    """The bytes beyond ASCII with which only characters of a set begin, as bits, and the rest of the set."""
-    if _misses_none(points, 0x80, code_points.MAX_CODE_POINT):
-        return _BEYOND_ASCII, code_points.intersection(points, ((0, 0x7F),))
-    symbols, decided = 0, []
-    for lead in range(0xC2, 0xF5):
-        length = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
-        first = (lead & (0x7F >> length)) << 6 * (length - 1)
-        last = min(first + (1 << 6 * (length - 1)) - 1, code_points.MAX_CODE_POINT)
-        first = max(first, _LAST_OF_LENGTH[length - 2] + 1)
-        if _misses_none(points, first, last):
-            symbols |= 1 << lead
-            decided.append((first, last))
-    return symbols, code_points.difference(points, code_points.normalize(decided))
-
-
-def _misses_none(points: CodePoints, first: int, last: int) -> bool:
-    """Whether a set holds all characters of a range."""
-    return not code_points.difference(code_points.normalize([(first, last)]), points)
 
 
 _LAST_OF_LENGTH = (0x7F, 0x7FF, 0xFFFF, 0x10FFFF)

@@ -93,3 +93,16 @@ def contains(points: CodePoints, code_point: int) -> bool:
 def size(points: CodePoints) -> int:
     """The number of code points in the set."""
     return sum(last - first + 1 for first, last in points)
+
+
+def decided_by_first_byte(points: CodePoints) -> tuple[int, CodePoints]:
+    """The bytes beyond ASCII with which, in UTF-8, only members begin, as bits, and the members that begin with others."""
+    symbols, decided = 0, []
+    for lead in range(0xC2, 0xF5):
+        length = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+        first = max((lead & (0x7F >> length)) << 6 * (length - 1), (0x80, 0x800, 0x10000)[length - 2])
+        last = min((((lead & (0x7F >> length)) + 1) << 6 * (length - 1)) - 1, MAX_CODE_POINT)
+        if not difference(normalize([(first, last)]), points):
+            symbols |= 1 << lead
+            decided.append((first, last))
+    return symbols, difference(points, normalize(decided))
