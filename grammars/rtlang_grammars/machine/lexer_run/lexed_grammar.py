@@ -138,6 +138,7 @@ class LexedGrammar:
         num_terminals = tables.num_terminals
         self._tokens = TokenArrays(index.byte_kinds, index.trie.order)
         self._visit = new_visit(len(tables.lexer.pairs), num_terminals)
+        self._scratch: WalkScratch  # while a mask is made
         self._new_tree()
         start = Configuration(0, self._lexer_state(0), -1, 0, b"")
         self._no_begin = self._begin(start)
@@ -633,9 +634,7 @@ class LexedGrammar:
         key = (configuration.state, configuration.last, configuration.last_at, configuration.tail)
         begin = self._no_begin if key in self._roots else self._begin(configuration)
         spare = self.index.spare_scratch
-        self._scratch: WalkScratch = (
-            spare.pop() if spare else new_walk(len(self.index.trie.order), self.index.max_depth)
-        )
+        self._scratch = spare.pop() if spare else new_walk(len(self.index.trie.order), self.index.max_depth)
         while True:
             self._fit_verdicts()
             mask = np.zeros(self.index.num_words, dtype=np.uint32)
