@@ -16,10 +16,10 @@ from rtlang_grammars.completion.completion_path import TokenTable
 from rtlang_grammars.completion.forced_text import ForcedText
 from rtlang_grammars.lowering.compilation import GRAMMARS, Built, Compilation, build, build_rules
 from rtlang_grammars.lowering.languages.usual_formats import explore_usual_formats
-from rtlang_grammars.machine.anywhere_grammar import AnywhereCompletion, AnywhereGrammar
 from rtlang_grammars.machine.grammar import MachineGrammar
-from rtlang_grammars.machine.lexer_run.lexed_completion import LexedCompletion
-from rtlang_grammars.machine.lexer_run.lexed_grammar import LexedGrammar
+from rtlang_grammars.machine.lexed.anywhere_grammar import AnywhereCompletion, AnywhereGrammar
+from rtlang_grammars.machine.lexed.lexed_completion import LexedCompletion
+from rtlang_grammars.machine.lexed.lexed_grammar import LexedGrammar
 from rtlang_grammars.machine.lexer_run.lexer_tables import BoundTables
 from rtlang_grammars.machine.matcher import Completion, MachineMatcher
 from rtlang_grammars.machine.native import native_code

@@ -23,6 +23,7 @@ from rtlang_grammars.context_free.lexer_build.parser_tables import ParserTables
 from rtlang_grammars.context_free.lexer_build.token_terminals import with_disjoint_tokens
 from rtlang_grammars.lowering.lexer_loops import LexerLoops
 from rtlang_grammars.lowering.schema_rules import SchemaRules
+from rtlang_grammars.machine.lexed.ways_on import NO_WATCHES, Kind, TooLargeError, WaysOn
 from rtlang_grammars.machine.lexer_run.lexer_layout import (
     ANYWHERE,
     HOME,
@@ -41,7 +42,6 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
     ParserArrays,
 )
 from rtlang_grammars.machine.lexer_run.lexer_tables import Capture, RuleReports
-from rtlang_grammars.machine.lexer_run.ways_on import NO_WATCHES, Kind, TooLargeError, WaysOn
 from rtlang_grammars.spec.constraint import Indentation
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine.anywhere_grammar import AnywhereGrammar
 from rtlang_grammars.machine.automaton.layout import (
     ACC,
     ALTERNATIVES,
@@ -39,6 +38,7 @@ from rtlang_grammars.machine.automaton.layout import (
 )
 from rtlang_grammars.machine.automaton.tables import Snapshot, Tables
 from rtlang_grammars.machine.grammar import MachineGrammar
+from rtlang_grammars.machine.lexed.anywhere_grammar import AnywhereGrammar
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.machine.native.registers import act_alone
 from rtlang_grammars.spec.errors import GrammarError

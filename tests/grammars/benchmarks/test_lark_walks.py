@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rtlang_grammars.machine.lexer_run.lexed_grammar import LexedGrammar
+from rtlang_grammars.machine.lexed.lexed_grammar import LexedGrammar
 from rtlang_grammars_bench import lark_walks
 from tests.support.long_tests import sized
 

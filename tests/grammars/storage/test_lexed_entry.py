@@ -11,8 +11,8 @@ import pytest
 
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.lowering.lexed_tables import LexedTables
-from rtlang_grammars.machine.lexer_run.lexed_completion import LexedCompletion
-from rtlang_grammars.machine.lexer_run.lexed_grammar import LexedGrammar
+from rtlang_grammars.machine.lexed.lexed_completion import LexedCompletion
+from rtlang_grammars.machine.lexed.lexed_grammar import LexedGrammar
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits

@@ -8,7 +8,7 @@ import random
 import numpy as np
 
 from rtlang_grammars.lowering.lexed_tables import LexedTables
-from rtlang_grammars.machine.lexer_run.lexed_grammar import Configuration, LexedGrammar, LexedState
+from rtlang_grammars.machine.lexed.lexed_grammar import Configuration, LexedGrammar, LexedState
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.constraint import Indentation
 from rtlang_grammars.spec.limits import Budget, Limits

@@ -9,8 +9,8 @@ import numpy as np
 
 from rtlang_grammars.context_free.lark_library import library_constraint
 from rtlang_grammars.lowering.lexed_tables import LexedTables
-from rtlang_grammars.machine.lexer_run.lexed_completion import LexedCompletion
-from rtlang_grammars.machine.lexer_run.lexed_grammar import LexedGrammar
+from rtlang_grammars.machine.lexed.lexed_completion import LexedCompletion
+from rtlang_grammars.machine.lexed.lexed_grammar import LexedGrammar
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.limits import Budget, Limits
 from rtlang_grammars.spec.vocabulary import Vocabulary

@@ -1,1 +1,1 @@
-"""Runs grammars with a lexer: the lexer's automaton and the parser's stacks at work, masks and completions."""
+"""Arrays of grammars with a lexer and the code that runs over them: the lexer's automaton, parser stacks, masks."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.lowering.lexed_tables import LexedTables
-from rtlang_grammars.machine.lexer_run.lexed_grammar import LexedGrammar
+from rtlang_grammars.machine.lexed.lexed_grammar import LexedGrammar
 from rtlang_grammars.machine.lexer_run.lexer_layout import (
     BYTES,
     CROSSINGS,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rtlang_grammars.machine.lexer_run.lexed_grammar import Configuration, LexedGrammar
+from rtlang_grammars.machine.lexed.lexed_grammar import Configuration, LexedGrammar
 from rtlang_grammars.machine.lexer_run.lexer_tables import LexerStates
 from rtlang_grammars.spec.work_limit import WorkLimit, WorkLimitError
 

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from rtlang_grammars.machine.lexer_run.lexed_completion import LexedCompletion
+from rtlang_grammars.machine.lexed.lexed_completion import LexedCompletion
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars_bench.random_lark_grammars import random_grammar
 from tests.support.grammars.lexed_grammars import lexed_grammar, place_after

@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rtlang_grammars.machine.lexed.rule_reports import Lexeme, contained_in, find_captures
+from rtlang_grammars.machine.lexed.ways_on import Kind, Lead, TooLargeError, Watch, Watches, WaysOn
 from rtlang_grammars.machine.lexer_run import lexeme_rules, tree_visit, viability
 from rtlang_grammars.machine.lexer_run.lexer_layout import (
     END_WIN,
@@ -39,9 +41,7 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
     WalkScratch,
 )
 from rtlang_grammars.machine.lexer_run.lexer_tables import BoundTables
-from rtlang_grammars.machine.lexer_run.rule_reports import Lexeme, contained_in, find_captures
 from rtlang_grammars.machine.lexer_run.stack_sets import StackSets
-from rtlang_grammars.machine.lexer_run.ways_on import Kind, Lead, TooLargeError, Watch, Watches, WaysOn
 from rtlang_grammars.machine.lexer_run.workspace import (
     larger_tree,
     larger_visit,

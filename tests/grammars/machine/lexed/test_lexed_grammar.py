@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
-from rtlang_grammars.machine.lexer_run.lexed_grammar import LexedGrammar, LexedState
+from rtlang_grammars.machine.lexed.lexed_grammar import LexedGrammar, LexedState
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars_bench.random_lark_grammars import random_grammar
@@ -158,7 +158,7 @@ def test_ambiguity_costs_little(source: str, step: str) -> None:
 
 
 def test_stacks_of_ended_texts_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rtlang_grammars.machine.lexer_run.lexed_grammar._MAX_STACKS", 200)
+    monkeypatch.setattr("rtlang_grammars.machine.lexed.lexed_grammar._MAX_STACKS", 200)
     compiled = RtlangBackend(small_index()).compile(Constraint(ConstraintKind.LARK, 'start: "(" start ")" | "ab"'))
     first = compiled.machine
     matcher = compiled.matcher()

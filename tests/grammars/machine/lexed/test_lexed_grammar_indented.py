@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
-from rtlang_grammars.machine.lexer_run.lexed_completion import LexedCompletion
-from rtlang_grammars.machine.lexer_run.lexed_grammar import LexedGrammar, LexedState
+from rtlang_grammars.machine.lexed.lexed_completion import LexedCompletion
+from rtlang_grammars.machine.lexed.lexed_grammar import LexedGrammar, LexedState
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars_bench.random_indented_grammars import (

@@ -13,14 +13,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine.lexer_run.lexed_completion import (
+from rtlang_grammars.machine.lexed.lexed_completion import (
     FAR,
     MAX_CACHED,
     UNITS_A_STATE,
     Ending,
     LexedCompletion,
 )
-from rtlang_grammars.machine.lexer_run.lexed_grammar import Configuration, LexedGrammar
+from rtlang_grammars.machine.lexed.lexed_grammar import Configuration, LexedGrammar
 from rtlang_grammars.machine.lexer_run.lexer_tables import BoundTables
 from rtlang_grammars.machine.token_index.mask import Mask, write_rows
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex

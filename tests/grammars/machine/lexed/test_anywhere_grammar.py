@@ -11,7 +11,7 @@ from rtlang_grammars.context_free.cfg import Cfg, with_ignored
 from rtlang_grammars.context_free.gbnf_reader import read_gbnf
 from rtlang_grammars.context_free.lark_reader import read_lark_apart
 from rtlang_grammars.lowering.anywhere_tables import AnywhereTables
-from rtlang_grammars.machine.anywhere_grammar import AnywhereCompletion, AnywhereGrammar, AnywhereState
+from rtlang_grammars.machine.lexed.anywhere_grammar import AnywhereCompletion, AnywhereGrammar, AnywhereState
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 from rtlang_grammars_bench.gbnf_fuzz import random_rules, random_texts, source_of

@@ -9,7 +9,7 @@ import pytest
 from rtlang_grammars.context_free.lark_source import read_source
 from rtlang_grammars.context_free.lexer_build.tokenization import LexemeTokenizer
 from rtlang_grammars.lowering.lexed_tables import LexedTables
-from rtlang_grammars.machine.lexer_run.lexed_grammar import LexedGrammar
+from rtlang_grammars.machine.lexed.lexed_grammar import LexedGrammar
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
