@@ -451,7 +451,10 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
 # Folders whose parts call each other so closely that they are tested together: a file of one may do without a mirror.
 TESTED_WHOLE = {
     "grammars/rtlang_grammars/context_free": "tests/grammars/context_free/test_lark_reader.py",
-    "grammars/rtlang_grammars/machine/lexer_run": "tests/grammars/machine/lexed/test_lexed_grammar.py",
+    **{
+        f"grammars/rtlang_grammars/machine/{folder}": "tests/grammars/machine/lexed/test_lexed_grammar.py"
+        for folder in ("lexed", "lexer_run")
+    },
     **{
         f"grammars/rtlang_grammars/{folder}": "tests/grammars/machine/test_machine.py"
         for folder in ("machine", "machine/automaton", "machine/native", "machine/token_index")

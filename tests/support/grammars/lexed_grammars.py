@@ -8,7 +8,8 @@ import random
 import numpy as np
 
 from rtlang_grammars.lowering.lexed_tables import LexedTables
-from rtlang_grammars.machine.lexed.lexed_grammar import Configuration, LexedGrammar, LexedState
+from rtlang_grammars.machine.lexed.lexed_grammar import LexedGrammar, LexedState
+from rtlang_grammars.machine.lexed.lexed_places import Configuration
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.constraint import Indentation
 from rtlang_grammars.spec.limits import Budget, Limits

@@ -20,7 +20,8 @@ from rtlang_grammars.machine.lexed.lexed_completion import (
     Ending,
     LexedCompletion,
 )
-from rtlang_grammars.machine.lexed.lexed_grammar import Configuration, LexedGrammar
+from rtlang_grammars.machine.lexed.lexed_grammar import LexedGrammar
+from rtlang_grammars.machine.lexed.lexed_places import Configuration
 from rtlang_grammars.machine.lexer_run.lexer_tables import BoundTables
 from rtlang_grammars.machine.token_index.mask import Mask, write_rows
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
@@ -189,11 +190,11 @@ class AnywhereGrammar:
         return AnywhereState(reached, self.is_complete(reached)) if reached else None
 
     def _alive(self, places: dict[int, int]) -> Iterable[tuple[int, int]]:
-        return [(state, stacks) for state, stacks in places.items() if self.readings.can_win(stacks, state)]
+        return [(state, stacks) for state, stacks in places.items() if self.readings.places.can_win(stacks, state)]
 
     def _stepped(self, places: dict[int, int], byte: int) -> dict[int, int]:
         """Parser stacks by states of the lexer after a byte."""
-        readings = self.readings
+        steps = self.readings.places
         column = self.tables.lexer.classes[byte]
         reached: dict[int, set[int]] = {}
         for state, stacks in places.items():
@@ -201,15 +202,15 @@ class AnywhereGrammar:
             following, winner = int(automaton.following[state, column]), int(automaton.winners[state, column])
             if following >= 0:
                 reached.setdefault(following, set()).add(stacks)
-            for terminal in readings.endings(winner):
-                after = readings.shift(stacks, terminal)
+            for terminal in steps.endings(winner):
+                after = steps.shift(stacks, terminal)
                 if after < 0:
                     continue
-                fresh = readings.fresh(after).state
+                fresh = steps.fresh(after).state
                 following = int(self.tables.automaton.following[fresh, column])
                 if following >= 0:
                     reached.setdefault(following, set()).add(after)
-        return {state: readings.stack_sets.union(sets) for state, sets in reached.items()}
+        return {state: steps.stack_sets.union(sets) for state, sets in reached.items()}
 
     def _only_step(self, configuration: Readings) -> tuple[bytes, Readings] | None:
         """The only byte that may follow, and the place after it; None where there are several."""
@@ -257,7 +258,7 @@ class _ReadingCompletion(LexedCompletion):
 
     def _matches(self, state: int) -> list[int]:
         """The terminals that match at a state."""
-        return self._grammar.endings(int(self._automaton.winners[state, self._automaton.end_class]))
+        return self._grammar.places.endings(int(self._automaton.winners[state, self._automaton.end_class]))
 
     def _ends(
         self, state: int, first: int, may_go_on: bool = False, work: WorkLimit | None = None
@@ -293,7 +294,7 @@ class _ReadingCompletion(LexedCompletion):
         num_bytes = 0
         while len(layer):
             for winner in np.unique(automaton.winners[layer, automaton.end_class]).tolist():
-                for terminal in self._grammar.endings(winner):
+                for terminal in self._grammar.places.endings(winner):
                     shortest[terminal] = min(shortest[terminal], num_bytes)
             following = np.unique(automaton.following[layer])
             layer = following[(following >= 0) & ~is_seen[following]]

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rtlang_grammars.machine.lexed.lexed_grammar import Configuration, LexedGrammar
+from rtlang_grammars.machine.lexed.lexed_grammar import LexedGrammar
+from rtlang_grammars.machine.lexed.lexed_places import Configuration
 from rtlang_grammars.machine.lexer_run.lexer_tables import LexerStates
 from rtlang_grammars.spec.work_limit import WorkLimit, WorkLimitError
 
@@ -92,7 +93,7 @@ class LexedCompletion:
             if work is not None:
                 work.stop()
             self._set_costs()
-        grammar, automaton = self._grammar, self._automaton
+        places, automaton = self._grammar.places, self._automaton
         everything = (1 << automaton.num_classes) - 1
         end = 1 << automaton.end_class
         order = count()
@@ -108,15 +109,15 @@ class LexedCompletion:
 
         push(b"", start.stacks, start.state, everything)
         if start.last >= 0:  # the lexeme may end at its last match, and what follows it begin another
-            stacks = grammar.shift(start.stacks, start.last)
+            stacks = places.shift(start.stacks, start.last)
             if stacks >= 0:
-                reached = grammar.run(grammar.fresh(stacks), start.tail[start.last_at :])
+                reached = places.run(places.fresh(stacks), start.tail[start.last_at :])
                 if reached is not None:
                     push(b"", reached.stacks, reached.state, everything)
         for terminal, num_bytes in automaton.pending[start.state]:
-            stacks = grammar.shift(start.stacks, terminal)
+            stacks = places.shift(start.stacks, terminal)
             if stacks >= 0 and num_bytes <= len(start.tail):
-                reached = grammar.run(grammar.fresh(stacks), start.tail[len(start.tail) - num_bytes :])
+                reached = places.run(places.fresh(stacks), start.tail[len(start.tail) - num_bytes :])
                 if reached is not None:
                     push(b"", reached.stacks, reached.state, everything)
         for _ in range(num_tries):
@@ -131,31 +132,31 @@ class LexedCompletion:
             _, _, text, stacks, state, first, num_looked = heapq.heappop(queue)
             if best[stacks, state, first, num_looked] < len(text):
                 continue
-            if automaton.is_start[state] and first & end and grammar.can_end(stacks) and self._completes(start, text):
+            if automaton.is_start[state] and first & end and places.can_end(stacks) and self._completes(start, text):
                 return text
             deeper, is_deeper = (
-                range(self._newlines.start + grammar.stack_sets.column(stacks) + 1, self._newlines.stop),
+                range(self._newlines.start + places.stack_sets.column(stacks) + 1, self._newlines.stop),
                 False,
             )
             for terminal, endings in self._ends(state, first, may_go_on, work).items():
                 if is_deeper and terminal in deeper:
                     continue  # one indent is as good as another
-                after = grammar.shift(stacks, terminal)
+                after = places.shift(stacks, terminal)
                 if after < 0:
                     continue
                 is_deeper |= terminal in deeper
                 for ending in endings:
                     if not ending.ahead:
-                        state_after = grammar.fresh(after).state
+                        state_after = places.fresh(after).state
                         push(text + ending.text, after, state_after, ending.enders, num_looked + ending.is_unsure)
-                    elif (reached := grammar.run(grammar.fresh(after), ending.ahead)) is not None:
+                    elif (reached := places.run(places.fresh(after), ending.ahead)) is not None:
                         push(
                             text + ending.text + ending.ahead, reached.stacks, reached.state, everything, num_looked + 1
                         )
         return None
 
     def _completes(self, start: Configuration, text: bytes) -> bool:
-        reached = self._grammar.run(start, text)
+        reached = self._grammar.places.run(start, text)
         return reached is not None and self._grammar.is_complete(reached)
 
     def _ends(
@@ -234,7 +235,7 @@ class LexedCompletion:
         """Bytes that the parser still needs at least."""
         found = self._stack_costs.get(stacks)
         if found is None:
-            tops = self._grammar.stack_sets.tops(stacks)
+            tops = self._grammar.places.stack_sets.tops(stacks)
             for node in self._below(tops):  # from the bottom up, so that no recursion is deep
                 self._node_cost(node)
             found = self._stack_costs[stacks] = min(self._node_cost(node) for node in tops)
@@ -248,14 +249,14 @@ class LexedCompletion:
             node = todo.pop()
             if node not in found and node not in self._node_costs:
                 found.add(node)
-                todo += self._grammar.stack_sets.node(node)[1]
+                todo += self._grammar.places.stack_sets.node(node)[1]
         return sorted(found)
 
     def _node_cost(self, node: int) -> int:
         """The cheapest way to finish from a node."""
         found = self._node_costs.get(node)
         if found is None:
-            state, below = self._grammar.stack_sets.node(node)
+            state, below = self._grammar.places.stack_sets.node(node)
             found = min((self._cost(state, each) for each in below), default=self._cost(state, -1))
             self._node_costs[node] = found
         return found
@@ -265,7 +266,7 @@ class LexedCompletion:
         if (state, below) in self._costs:
             return self._costs[state, below]
         gotos = self._grammar.tables.rules.gotos
-        on_node = -1 if below < 0 else self._grammar.stack_sets.node(below)[0]
+        on_node = -1 if below < 0 else self._grammar.places.stack_sets.node(below)[0]
         costs: dict[int, int] = {}  # of the states that follow one another on this node
         steps: list[tuple[int, int, int]] = []
         todo = [state]
@@ -284,9 +285,9 @@ class LexedCompletion:
                 else:
                     under = {below} if below >= 0 else set()
                     for _ in range(length - 1):
-                        under = {each for node in under for each in self._grammar.stack_sets.node(node)[1]}
+                        under = {each for node in under for each in self._grammar.places.stack_sets.node(node)[1]}
                     for node in under:
-                        if (goto := int(gotos[self._grammar.stack_sets.node(node)[0], head])) >= 0:
+                        if (goto := int(gotos[self._grammar.places.stack_sets.node(node)[0], head])) >= 0:
                             costs[at] = min(costs[at], rest + self._cost(goto, node))
         has_changed = True
         while has_changed:

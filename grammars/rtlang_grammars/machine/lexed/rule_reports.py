@@ -7,10 +7,13 @@ begin and end; of several parses, the one counts that takes the first alternativ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rtlang_grammars.machine.lexer_run.lexer_layout import MANY
+import numpy as np
+
+from rtlang_grammars.machine.lexed.lexed_places import Configuration, LexedPlaces
+from rtlang_grammars.machine.lexer_run.lexer_layout import MANY, PAIR_TERMINAL, WIN
 from rtlang_grammars.machine.lexer_run.lexer_tables import BoundTables, Capture, RuleReports
 
 _MAX_STACKS = 1_000
@@ -179,7 +182,37 @@ def find_captures(
     return parser.captures()
 
 
-def contained_in(tables: BoundTables, state: int) -> set[int]:
+def find_temperatures(places: LexedPlaces, configuration: Configuration) -> Iterator[float]:
+    """The temperatures of the rules whose terminals may read the next byte."""
+    tables, state, stacks = places.tables, configuration.state, configuration.stacks
+    automaton, temperatures = tables.automaton, tables.reports.temperatures
+    goes_on = {int(each) for each in np.unique(automaton.following[state]) if each >= 0}
+    reading: set[tuple[int, int]] = set()
+    for following in goes_on:
+        reading |= {(stacks, terminal) for terminal in _winning(tables, following)}
+    for ended in {int(each) for each in np.unique(automaton.winners[state]) if each >= 0}:
+        after = places.shift(stacks, ended)
+        if after >= 0:
+            reading |= {(after, terminal) for terminal in _winning(tables, places.lexer_state(after))}
+    for before, terminal in reading:
+        after = -1 if terminal in tables.ignored else places.shift(before, terminal)
+        for node in places.stack_sets.tops(after) if after >= 0 else ():
+            for head in _contained_in(tables, places.stack_sets.node(node)[0]):
+                if head in temperatures:
+                    yield temperatures[head]
+
+
+def _winning(tables: BoundTables, state: int) -> Iterator[int]:
+    """The terminals that can still win from a state of the lexer."""
+    lexer = tables.lexer
+    at, count, _ = lexer.wins[int(lexer.states[state, WIN])].tolist()
+    for pair in lexer.win_pairs[at : at + count].tolist():
+        terminal = int(lexer.pairs[pair, PAIR_TERMINAL])
+        if terminal < tables.num_terminals:
+            yield terminal
+
+
+def _contained_in(tables: BoundTables, state: int) -> set[int]:
     """The origins of the rules in progress at a parser state."""
     kernels = tables.rules.kernels
     rules = kernels[kernels[:, 0] == state, 1]

@@ -11,7 +11,7 @@ the guess if it finds another match. So the way back to an earlier match and loo
 
 Stacks are examined one by one. Where several may be alive (conflicts), the lexer looks for the terminals of all of them. A terminal's text
 that is found while all terminals of the grammar compete is found in any case, and one that is not found while those of one stack compete
-is never found: so there are two answers (`Kind`), and where they differ `LexedGrammar` follows the sets of stacks themselves.
+is never found: so there are two answers (`Kind`), and where they differ `LivingPlaces` follows the sets of stacks themselves.
 Indents and dedents depend on the columns of enclosing lines, and are not followed: a text of an indented grammar is taken to have a way on.
 """
 

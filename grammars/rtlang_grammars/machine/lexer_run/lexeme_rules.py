@@ -1,4 +1,4 @@
-"""The rules by which a lexeme ends. Compiled walks and steps in Python (`LexedGrammar`) run this one source.
+"""The rules by which a lexeme ends. Compiled walks and steps in Python (`LexedPlaces`) run this one source.
 
 A match counts one symbol late: a state knows the terminal that ends before each class of symbols, so look-ahead sees what really follows. A
 lexeme goes on as long as any terminal can; then its last match counts, and the bytes after that are read again.

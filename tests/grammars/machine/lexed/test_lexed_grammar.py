@@ -154,7 +154,7 @@ def test_ambiguity_costs_little(source: str, step: str) -> None:
         place = place_after(grammar, bytes([byte]), place.configuration)
     assert place is not None
     assert place.is_complete
-    assert len(grammar.stack_sets.tops(place.configuration.stacks)) <= grammar.tables.num_states
+    assert len(grammar.places.stack_sets.tops(place.configuration.stacks)) <= grammar.tables.num_states
 
 
 def test_stacks_of_ended_texts_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ def test_the_walk_of_the_design_note() -> None:
     allowed = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little")).tolist()
     assert allowed == [0, 1, 2, 3, 4, 5, end]
 
-    tree = grammar._tree
+    tree = grammar.masks.tree
 
     def used(array: NDArray[np.int32], place: int, *columns: int) -> list[list[int]]:
         found: list[list[int]] = array[: tree.counts[place], list(columns)].tolist()
