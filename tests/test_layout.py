@@ -34,6 +34,10 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/kernels/reference/test_delta_layer.py",
         "its sizes are checked by layers that compute with them",
     ),
+    "grammars/rtlang_grammars/context_free/lexer_build/thread_steps.py": (
+        "tests/grammars/context_free/lexer_build/test_lexer_automaton.py",
+        "the steps of the automaton, which is compared with lark's there",
+    ),
     "kernels/rtlang_kernels/cpu/fused/fused_deltas.py": (
         "tests/model/decoders/native/test_delta_part.py",
         "whole models compare fused steps with separate layers there, bit by bit",

@@ -22,17 +22,14 @@ from rtlang_grammars.context_free.lark_source import SourceTerminal
 from rtlang_grammars.context_free.lexer_build.indentation import NUM_COLUMNS, Columns
 from rtlang_grammars.context_free.lexer_build.terminal_threads import (
     END,
-    LookAhead,
-    LookBehind,
     Read,
     Split,
     TerminalMatch,
     TerminalProgram,
 )
+from rtlang_grammars.context_free.lexer_build.thread_steps import ThreadSteps
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
-
-_FEW_THREADS = 6
 
 _Sides = tuple[tuple[int, int, tuple[int, ...]], ...]
 
@@ -107,12 +104,13 @@ class LexerAutomaton:
         self._columns, self._num_skipped = columns, 0 if columns is None else NUM_COLUMNS
         self.num_numbers = len(terminals) if columns is None else columns.dedent + 1
         self._ignored = frozenset(self._place(number) for number in ignored)
-        self.budget, self._terminals, self._is_lark = budget, terminals, is_lark
+        self.budget, self._terminals = budget, terminals
         self._program = TerminalProgram(terminals, budget, keeps_order=is_lark)
-        self._closures: dict[tuple[int, int], tuple[int, ...]] = {}
-        self._sets: dict[int, list[int]] = {}
-        self._reached: dict[tuple[tuple[int, ...], int], tuple[int, ...]] = {}
-        self._set_classes()
+        steps = self._steps = ThreadSteps(
+            self._program, budget, is_lark=is_lark, own_classes=() if columns is None else (9, 10, 32)
+        )
+        self.classes, self.num_classes, self.end_class = steps.classes, steps.num_classes, steps.end_class
+        self.class_sizes, self.first_bytes = steps.class_sizes, steps.first_bytes
         self._homes = self._literal_homes() if is_lark else {}
         self._numbers: dict[_State, int] = {}
         self._states: list[_State] = []
@@ -127,7 +125,7 @@ class LexerAutomaton:
         self.is_sure: list[bool] = []
         self.pending: list[frozenset[tuple[int, int]]] = []
         self.expiries: list[tuple[int, int]] = []
-        firsts = [self._first_classes(entry) for entry in self._program.entries]
+        firsts = [self._steps.first_classes(entry) for entry in self._program.entries]
         self.firsts = [firsts[each] if each >= 0 else 0 for each in map(self._place, range(self.num_numbers))]
 
     @property
@@ -159,11 +157,11 @@ class LexerAutomaton:
         main, sides = [], []
         for number in terminals:
             homes = [each for each in self._homes.get(number, ()) if each[0] in terminals]
-            own = self._closure(self._program.entries[number], -1)
+            own = self._steps.closure(self._program.entries[number], -1)
             sides += [(number, home, own) for home, _ in homes if home not in self._ignored]
             if not any(is_replaced for _, is_replaced in homes):
                 main.append(number)
-        threads = dict.fromkeys(at for number in main for at in self._closure(self._program.entries[number], -1))
+        threads = dict.fromkeys(at for number in main for at in self._steps.closure(self._program.entries[number], -1))
         return tuple(threads), tuple(sides), -2, NUM_COLUMNS
 
     def _place(self, number: int) -> int:
@@ -222,31 +220,14 @@ class LexerAutomaton:
         if classes:
             yield classes, column
 
-    def _first_classes(self, entry: int) -> int:
-        found = 0
-        todo = [(at, self._all_classes) for at in self._closure(entry, -1)]
-        seen: dict[int, int] = {}
-        while todo:
-            at, allowed = todo.pop()
-            allowed &= self._class_bits[at] & ~seen.get(at, 0)
-            if allowed:
-                self.budget.spend()
-                seen[at] = seen.get(at, 0) | allowed
-                instruction = self._program.code[at]
-                if isinstance(instruction, Read):
-                    found |= allowed
-                elif isinstance(instruction, LookAhead):
-                    todo += [(each, allowed) for each in self._closure(instruction.to, -1)]
-        return found
-
     def _matches(self, terminal: int, text: bytes) -> bool:
         """Whether the match of a terminal that Python's `re` prefers at the start of a text is all of it."""
         self.budget.spend()
         last, best = -1, -1
-        threads = self._closure(self._program.entries[terminal], -1)
+        threads = self._steps.closure(self._program.entries[terminal], -1)
         for at in range(len(text) + 1):
             symbol = text[at] if at < len(text) else END
-            ((_, threads, winner, num_behind),) = self._divided(threads, 1 << int(self.classes[symbol]), last)
+            ((_, threads, winner, num_behind),) = self._steps.divided(threads, 1 << int(self.classes[symbol]), last)
             if winner >= 0:
                 best = at - num_behind
             last = symbol
@@ -265,70 +246,6 @@ class LexerAutomaton:
                     is_replaced = set(literal.flags) <= set(expression.flags)
                     homes.setdefault(number, []).append((other, is_replaced))
         return homes
-
-    def _set_classes(self) -> None:
-        sets = {1 << END} | ({1 << 9, 1 << 10, 1 << 32} if self._columns is not None else set())
-        for instruction in self._program.code:
-            if isinstance(instruction, Read | LookAhead | LookBehind):
-                sets.add(instruction.symbols)
-        signatures: dict[int, int] = {}
-        columns = np.zeros((len(sets), END + 1), dtype=np.uint8)
-        for row, symbols in enumerate(sets):
-            data = symbols.to_bytes(33, "little")
-            columns[row] = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")[: END + 1]
-        self.classes: NDArray[np.int32] = np.zeros(END + 1, dtype=np.int32)
-        self._symbols: list[int] = []
-        keys = np.packbits(columns, axis=0).T
-        for symbol in range(END + 1):
-            key = int.from_bytes(keys[symbol].tobytes(), "little")
-            if key not in signatures:
-                signatures[key] = len(signatures)
-                self._symbols.append(symbol)
-            self.classes[symbol] = signatures[key]
-        self.num_classes = len(signatures)
-        code = self._program.code
-        self._has_behind = any(isinstance(each, LookBehind) for each in code)
-        known: dict[int, int] = {}
-        self._class_bits: list[int] = []  # for each instruction the classes before which it goes on
-        for instruction in code:
-            symbols = instruction.symbols if isinstance(instruction, Read | LookAhead) else 0
-            if symbols not in known:
-                known[symbols] = sum(1 << i for i, symbol in enumerate(self._symbols) if symbols >> symbol & 1)
-            self._class_bits.append(known[symbols])
-        self._all_classes = (1 << self.num_classes) - 1
-        self.end_class = int(self.classes[END])
-        self.class_sizes: list[int] = np.bincount(self.classes).tolist()
-        self.first_bytes = [b"" if symbol == END else bytes([symbol]) for symbol in self._symbols]
-        for symbol in b"0 a":
-            self.first_bytes[self.classes[symbol]] = bytes([symbol])
-
-    def _closure(self, at: int, last: int) -> tuple[int, ...]:
-        """The instructions that read, look ahead or match, reached from one without reading, in order. last: the byte before; -1: none."""
-        found = self._closures.get((at, last))
-        if found is None:
-            out, todo, seen = [], [at], set()
-            while todo:
-                place = todo.pop()
-                if place in seen:
-                    continue
-                seen.add(place)
-                instruction = self._program.code[place]
-                if isinstance(instruction, Split):
-                    todo += reversed(instruction.targets)
-                elif isinstance(instruction, LookBehind):
-                    if last >= 0 and instruction.symbols >> last & 1:
-                        todo.append(instruction.to)
-                else:
-                    out.append(place)
-            found = self._closures[at, last] = tuple(out)
-        return found
-
-    def _members(self, classes: int) -> list[int]:
-        """The classes of a set."""
-        found = self._sets.get(classes)
-        if found is None:
-            found = self._sets[classes] = [each for each in range(self.num_classes) if classes >> each & 1]
-        return found
 
     def _number(self, state: _State) -> int:
         found = self._numbers.get(state)
@@ -349,11 +266,11 @@ class LexerAutomaton:
             self.expiries.append(self._expiry(state))
             self.is_start.append(state[2] == -2)
             is_won = _union(part.classes for part in row if part.winner >= 0 and not part.num_behind)
-            self.is_sure.append(is_won == self._all_classes)
+            self.is_sure.append(is_won == self._steps.all_classes)
         if not parts:
             return
         cells = [(index, *part) for index, row in enumerate(parts) for part in row]
-        columns = [self._members(part[1]) for part in cells]
+        columns = [self._steps.members(part[1]) for part in cells]
         places = np.repeat([part[0] for part in cells], [len(each) for each in columns]), np.concatenate(columns)
         tables = np.empty((3, len(parts), self.num_classes), dtype=np.int32)
         for table, column in zip(tables, (2, 3, 4), strict=True):
@@ -372,7 +289,9 @@ class LexerAutomaton:
         if not budget or last == -2:
             return 0, -1
         is_over = [at in expired and most[owners[at]] == budget for at in threads]
-        steps = [self._closure(expired[at], -1) if over else (at,) for at, over in zip(threads, is_over, strict=True)]
+        steps = [
+            self._steps.closure(expired[at], -1) if over else (at,) for at, over in zip(threads, is_over, strict=True)
+        ]
         reached = dict.fromkeys(each for step in steps for each in step)
         return budget, self._number((tuple(reached), sides, last, column))
 
@@ -428,7 +347,7 @@ class LexerAutomaton:
         """Whether a longer match is sure after some classes: those that begin a character may ask for all that can end it."""
         if target < 0 or self.is_sure[target]:
             return target >= 0
-        symbol = self._symbols[(classes & -classes).bit_length() - 1]
+        symbol = self._steps.symbols[(classes & -classes).bit_length() - 1]
         if symbol < 0xC2 or symbol > 0xF4:
             return False
         states, bytes_left = {target}, 1 if symbol < 0xE0 else 2 if symbol < 0xF0 else 3
@@ -440,7 +359,7 @@ class LexerAutomaton:
             reached: set[int] = set()
             for state in states:
                 if state < first:
-                    reached |= set(self.following[state, self._members(wanted)].tolist())
+                    reached |= set(self.following[state, self._steps.members(wanted)].tolist())
                     continue
                 rows = [part for part in parts[state - first] if part.classes & wanted]
                 reached |= {part.target for part in rows}
@@ -454,7 +373,7 @@ class LexerAutomaton:
             if classes not in self.column_sets:
                 self.column_sets.append(classes)
             terminal, classes = self.num_numbers + 1 + self.column_sets.index(classes), -1 - terminal
-        return terminal, classes & self._all_classes, classes >> self.num_classes
+        return terminal, classes & self._steps.all_classes, classes >> self.num_classes
 
     def _add_pending(self, first: int, parts: list[list[_Part]]) -> None:
         """Which terminals may have ended before each new state: a fixed point, as far back as the longest look-ahead."""
@@ -477,7 +396,7 @@ class LexerAutomaton:
         end = 1 << self.end_class
         divided = self._known_parts.get((threads, last))
         if divided is None:
-            divided = [*self._divided(threads, self._all_classes, last)]
+            divided = [*self._steps.divided(threads, self._steps.all_classes, last)]
             if column < NUM_COLUMNS:
                 self._known_parts[threads, last] = divided
         for classes, reached, winner, behind in divided:
@@ -489,114 +408,18 @@ class LexerAutomaton:
                 classes &= ~end
             if not reached or not classes:
                 continue
-            if not sides and not self._has_behind:
+            if not sides and not self._steps.has_behind:
                 for part, after in self._counted(classes, reached, (), column):
                     found.append(_Part(part, self._number((reached, (), -1, after)), winner, behind))
                 continue
-            for symbol_class in self._members(classes):
-                symbol = self._symbols[symbol_class]
-                left = [(literal, home, self._read(own, symbol_class, -1)) for literal, home, own in sides]
+            for symbol_class in self._steps.members(classes):
+                symbol = self._steps.symbols[symbol_class]
+                left = [(literal, home, self._steps.read(own, symbol_class, -1)) for literal, home, own in sides]
                 kept = tuple(each for each in left if each[2])
                 ((_, after),) = self._counted(1 << symbol_class, reached, kept, column)
-                state = (reached, kept, symbol if self._has_behind else -1, after)
+                state = (reached, kept, symbol if self._steps.has_behind else -1, after)
                 found.append(_Part(1 << symbol_class, self._number(state), winner, behind))
         return found
-
-    def _divided(
-        self, threads: tuple[int, ...], classes: int, last: int
-    ) -> Iterator[tuple[int, tuple[int, ...], int, int]]:
-        """Classes in parts before which the same threads go on, the threads after them, and the terminal that ends before them."""
-        self.budget.spend()
-        for inside, resolved in self._resolved(threads, classes, last, frozenset()):
-            reading, winner, behind = self._ended(resolved)
-            for part, chosen in self._grouped(reading, inside).items():
-                if not self._has_behind:
-                    yield part, self._targets(chosen, -1), winner, behind
-                    continue
-                for symbol_class in self._members(part):
-                    yield 1 << symbol_class, self._targets(chosen, self._symbols[symbol_class]), winner, behind
-
-    def _resolved(
-        self, threads: tuple[int, ...], classes: int, last: int, passed: frozenset[int]
-    ) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """Classes in parts with the threads that read or match before them: look-ahead holds or fails before all of a part."""
-        for position, at in enumerate(threads):
-            instruction = self._program.code[at]
-            if not isinstance(instruction, LookAhead):
-                continue
-            self.budget.spend()
-            before, behind = threads[:position], threads[position + 1 :]
-            holds = 0 if at in passed else classes & self._class_bits[at]
-            if holds:
-                inner = before + self._closure(instruction.to, last) + behind
-                yield from self._resolved(inner, holds, last, passed | {at})
-            if classes & ~holds:
-                yield from self._resolved(before + behind, classes & ~holds, last, passed)
-            return
-        yield classes, threads
-
-    def _ended(self, threads: tuple[int, ...]) -> tuple[list[int], int, int]:
-        """The threads that read and still count, and the terminal that ends."""
-        code, owners = self._program.code, self._program.owners
-        reading, winner, behind = [], -1, 0
-        cut: set[int] = set()  # terminals whose later threads no longer count
-        is_over = False  # a lazy terminal has matched
-        for at in threads:
-            instruction = code[at]
-            if owners[at] in cut:
-                continue
-            if isinstance(instruction, Read):
-                reading.append(at)
-            elif isinstance(instruction, TerminalMatch):
-                terminal, num_behind = instruction
-                if at in self._program.lazy_ends:
-                    winner, is_over = terminal if not is_over else min(winner, terminal), True
-                    continue
-                if not is_over and (winner < 0 or (num_behind, terminal) < (behind, winner)):
-                    winner, behind = terminal, num_behind
-                if self._is_lark:
-                    break
-                if self._program.is_ordered[terminal]:
-                    cut.add(terminal)
-        return ([], winner, 0) if is_over else (reading, winner, behind)
-
-    def _grouped(self, threads: list[int], classes: int) -> dict[int, tuple[int, ...]]:
-        """Classes in parts that the same threads read."""
-        bits = self._class_bits
-        if len(threads) <= _FEW_THREADS:
-            found: dict[int, tuple[int, ...]] = {classes: ()}
-            for at in threads:
-                for part, chosen in list(found.items()):
-                    inside = part & bits[at]
-                    if inside:
-                        del found[part]
-                        found[inside] = (*chosen, at)
-                        if part & ~inside:
-                            found[part & ~inside] = chosen
-            return found
-        readers: dict[int, list[int]] = {each: [] for each in self._members(classes)}
-        for at in threads:
-            for each in self._members(bits[at] & classes):
-                readers[each].append(at)
-        joined: dict[tuple[int, ...], int] = {}
-        for each, ats in readers.items():
-            key = tuple(ats)
-            joined[key] = joined.get(key, 0) | 1 << each
-        return {part: ats for ats, part in joined.items()}
-
-    def _targets(self, threads: tuple[int, ...], symbol: int) -> tuple[int, ...]:
-        """The threads after some that read. symbol: what they read, -1 where it is not asked for."""
-        found = self._reached.get((threads, symbol))
-        if found is None:
-            steps = [self._closure(self._program.code[at].to, symbol) for at in threads]  # type: ignore[union-attr]
-            found = self._reached[threads, symbol] = tuple(dict.fromkeys(each for step in steps for each in step))
-        return found
-
-    def _read(self, threads: tuple[int, ...], symbol_class: int, symbol: int) -> tuple[int, ...]:
-        """The threads after those that read a class."""
-        code, bits = self._program.code, self._class_bits
-        reading = tuple(at for at in threads if isinstance(code[at], Read) and bits[at] >> symbol_class & 1)
-        return self._targets(reading, symbol)
 
     def _renamed(self, terminal: int, sides: _Sides) -> int:
         """The literal that has the text of an expression, or the expression."""

@@ -23,6 +23,13 @@ from rtlang_grammars.context_free.notation.terminal_expressions import BuiltTerm
 from rtlang_grammars.regular.characters import code_points, unicode_sets
 from rtlang_grammars.regular.characters.code_points import CodePoints
 from rtlang_grammars.regular.language import compile_regex
+from rtlang_grammars.regular.patterns.python_items import (
+    any_case,
+    category_of,
+    characters_of,
+    last_characters,
+    one_character,
+)
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 from rtlang_grammars.spec.tokens import TOKEN_LEAD, Ranges, SpellingAutomaton
@@ -160,7 +167,7 @@ class TerminalProgram:
     def _literal(self, number: int, text: str, flags: int) -> int:
         to = self._emit(TerminalMatch(number, 0))
         for char in reversed(text):
-            to = self._characters(_any_case(code_points.single(ord(char)), flags), to)
+            to = self._characters(any_case(code_points.single(ord(char)), flags), to)
         return to
 
     def _tokens(self, number: int, ranges: Ranges) -> int:
@@ -237,7 +244,7 @@ class TerminalProgram:
         return to
 
     def _item(self, operation: Any, argument: Any, flags: int, to: int, ends: int | None) -> int:
-        points = _points(operation, argument, flags)
+        points = characters_of(operation, argument, flags)
         if points is not None:
             return self._characters(points, to)
         if operation in (ops.ASSERT, ops.ASSERT_NOT):
@@ -257,7 +264,7 @@ class TerminalProgram:
     def _one_byte(self, operation: Any, argument: Any, flags: int, to: int) -> LookAhead | LookBehind:
         """Look-around inside a pattern at one character, which must be of ASCII, or any character beyond."""
         direction, body = argument
-        points = _one_character(body, flags)
+        points = one_character(body, flags)
         if points is None:
             raise _NoThreadsError("look-around over several characters inside the pattern")
         beyond = code_points.intersection(points, ((128, code_points.MAX_CODE_POINT),))
@@ -367,12 +374,14 @@ class TerminalProgram:
     def _condition(self, operation: Any, argument: Any, items: list[Any], flags: int) -> _Condition:
         if operation is ops.AT:
             if argument in (ops.AT_BOUNDARY, ops.AT_NON_BOUNDARY):
-                word = _category(ops.CATEGORY_WORD, flags)
-                last = _last_characters(items, flags)
+                word = category_of(ops.CATEGORY_WORD, flags)
+                last = last_characters(items, flags)
                 if last is None or (code_points.intersection(last, word) not in ((), last)):
                     raise GrammarError(r"\b after a character that may or may not be a word character is not supported")
                 is_word_next = (not code_points.intersection(last, word)) == (argument is ops.AT_BOUNDARY)
-                return _Condition(word, False, False) if is_word_next else _Condition(_without(word), True, True)
+                if is_word_next:
+                    return _Condition(word, False, False)
+                return _Condition(code_points.complement(word), True, True)
             if argument is ops.AT_END_STRING:
                 return _Condition((), True, False)
             if argument is ops.AT_END and flags & re.MULTILINE:
@@ -380,11 +389,11 @@ class TerminalProgram:
             raise GrammarError(
                 f"{'$' if argument is ops.AT_END else '^'} is not supported; use the flag m with $, or \\Z"
             )
-        points = _one_character(argument[1], flags)
+        points = one_character(argument[1], flags)
         if points is None:
             raise GrammarError("a negative look-ahead of several characters is not supported")
         is_not = operation is ops.ASSERT_NOT
-        return _Condition(_without(points) if is_not else points, is_not, is_not)
+        return _Condition(code_points.complement(points) if is_not else points, is_not, is_not)
 
     def _language(self, number: int, pattern: str) -> int:
         """A pattern whose look-around sees the text of the terminal only, as an automaton."""
@@ -449,102 +458,11 @@ def _width(operation: Any, argument: Any) -> tuple[int, int]:
     return int(low), int(high)
 
 
-def _category(category: Any, flags: int) -> CodePoints:
-    is_ascii = bool(flags & re.ASCII)
-    if category in (ops.CATEGORY_DIGIT, ops.CATEGORY_NOT_DIGIT):
-        points = unicode_sets.DIGIT if is_ascii else unicode_sets.python_digit()
-    elif category in (ops.CATEGORY_SPACE, ops.CATEGORY_NOT_SPACE):
-        points = unicode_sets.ASCII_SPACE if is_ascii else unicode_sets.python_space()
-    else:
-        points = unicode_sets.WORD if is_ascii else unicode_sets.python_word()
-    is_negative = category in (ops.CATEGORY_NOT_DIGIT, ops.CATEGORY_NOT_SPACE, ops.CATEGORY_NOT_WORD)
-    return _without(points) if is_negative else points
-
-
-def _without(points: CodePoints) -> CodePoints:
-    return code_points.complement(points)
-
-
-def _points(operation: Any, argument: Any, flags: int) -> CodePoints | None:
-    """The set of an item that reads one character; None for others."""
-    if operation is ops.ANY:
-        return code_points.ALL if flags & re.DOTALL else _without(unicode_sets.NEWLINE)
-    if operation is ops.LITERAL:
-        return _any_case(code_points.single(argument), flags)
-    if operation is ops.NOT_LITERAL:
-        return _without(_any_case(code_points.single(argument), flags))
-    if operation is not ops.IN:
-        return None
-    is_negative, found = False, []
-    for kind, value in argument:
-        if kind is ops.NEGATE:
-            is_negative = True
-        elif kind is ops.RANGE:
-            found.append(code_points.normalize([value]))
-        elif kind is ops.CATEGORY:
-            found.append(_category(value, flags))
-        else:
-            found.append(code_points.single(value))
-    points = _any_case(code_points.union(*found) if found else (), flags)
-    return _without(points) if is_negative else points
-
-
-def _one_character(body: Any, flags: int) -> CodePoints | None:
-    """The set of a look-around that sees one character; None for others."""
-    while len(body) == 1 and body[0][0] is ops.SUBPATTERN:
-        _, added, removed, inner = body[0][1]
-        flags, body = (flags | added) & ~removed, inner
-    points: CodePoints = ()
-    for each in body[0][1][1] if len(body) == 1 and body[0][0] is ops.BRANCH else [body]:
-        found = _points(each[0][0], each[0][1], flags) if len(each) == 1 else None
-        if found is None:
-            return None
-        points = code_points.union(points, found)
-    return points
-
-
-def _any_case(points: CodePoints, flags: int) -> CodePoints:
-    if not flags & re.IGNORECASE:
-        return points
-    return unicode_sets.ascii_case_closure(points) if flags & re.ASCII else unicode_sets.case_closure(points)
-
-
-def _last_characters(items: Sequence[Any], flags: int) -> CodePoints | None:
-    """The characters with which items may end; None where they may be empty or it is not known."""
-    found: list[CodePoints] = []
-    for operation, argument in reversed(items):
-        points, may_be_empty = _points(operation, argument, flags), False
-        if points is not None:
-            found.append(points)
-        elif operation in (ops.MAX_REPEAT, ops.MIN_REPEAT):
-            inner = _last_characters(list(argument[2]), flags)
-            if inner is None:
-                return None
-            found.append(inner)
-            may_be_empty = int(argument[0]) == 0
-        elif operation is ops.SUBPATTERN:
-            inner = _last_characters(list(argument[3]), (flags | argument[1]) & ~argument[2])
-            if inner is None:
-                return None
-            found.append(inner)
-        elif operation is ops.BRANCH:
-            inners = [_last_characters(list(each), flags) for each in argument[1]]
-            known = [each for each in inners if each is not None]
-            if len(known) < len(inners):
-                return None
-            found += known
-        else:
-            return None
-        if not may_be_empty:
-            return code_points.union(*found)
-    return None
-
-
 def _num_bytes(items: Any, flags: int) -> int | None:
     """The bytes of items if every text of theirs has as many."""
     total = 0
     for operation, argument in items:
-        points = _points(operation, argument, flags)
+        points = characters_of(operation, argument, flags)
         if points is not None:
             lengths: set[int | None] = {len(spelling) for first, last in points for spelling in _utf8(first, last)}
         elif operation in (ops.MAX_REPEAT, ops.MIN_REPEAT) and int(argument[0]) == int(argument[1]):
