@@ -8,7 +8,7 @@ precede a JSON value:
 - arguments that are written one by one spell allowed values, but keywords about all of them (`minProperties`, `anyOf`) are refused;
 - the special tokens of the vocabulary do not occur in free text unless the tag names them; formats of tokens take them.
 
-`max_tokens` counts the tokens that end within the text, as `structures.RawText` says.
+`max_tokens` counts the tokens that end within the text, as `structure_parts.RawText` says.
 """
 
 from __future__ import annotations

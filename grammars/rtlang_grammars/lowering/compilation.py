@@ -35,7 +35,8 @@ from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyl
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.json_source import parsed
 from rtlang_grammars.spec.limits import Budget, Limits
-from rtlang_grammars.spec.structures import AnyOf, Literal, Part, read_structure
+from rtlang_grammars.spec.structure_parts import AnyOf, Literal, Part
+from rtlang_grammars.spec.structures import read_structure
 from rtlang_grammars.spec.tokens import SpecialTokens
 
 if TYPE_CHECKING:

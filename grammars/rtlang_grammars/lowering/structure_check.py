@@ -31,7 +31,7 @@ from rtlang_grammars.spec.constraint import ConstraintKind, PropertyOrder
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.json_source import parsed
 from rtlang_grammars.spec.limits import Budget, Limits
-from rtlang_grammars.spec.structures import (
+from rtlang_grammars.spec.structure_parts import (
     AnyOf,
     Arguments,
     Defined,

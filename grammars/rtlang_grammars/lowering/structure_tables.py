@@ -35,7 +35,7 @@ from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyl
 from rtlang_grammars.spec.errors import GrammarError, is_of_limit
 from rtlang_grammars.spec.json_source import parsed
 from rtlang_grammars.spec.limits import Budget
-from rtlang_grammars.spec.structures import (
+from rtlang_grammars.spec.structure_parts import (
     AnyOf,
     Arguments,
     Defined,
@@ -49,10 +49,8 @@ from rtlang_grammars.spec.structures import (
     Sequence,
     Tags,
     Token,
-    check_triggers,
-    read_structure,
-    sequence,
 )
+from rtlang_grammars.spec.structures import check_triggers, read_structure, sequence
 from rtlang_grammars.spec.tokens import AnyTokens, Ranges, SpecialTokens, segments_of, spelling
 
 _RawKey: TypeAlias = tuple[Language | None, tuple[str, ...], int, int | None, int | None]

@@ -18,7 +18,7 @@ from rtlang_grammars.schema.reading.dialects import escape, unescape
 from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
-from rtlang_grammars.spec.structures import AnyOf, Arguments, Defined, Members, Part, Repeat, Sequence, Tags
+from rtlang_grammars.spec.structure_parts import AnyOf, Arguments, Defined, Members, Part, Repeat, Sequence, Tags
 
 Widened: TypeAlias = dict[tuple[str, str | None], frozenset[str] | None]
 """Tools whose schema is replaced by a wider one, by name and schema: the parameters that may have any value, or None for all."""

@@ -10,22 +10,8 @@ import pytest
 
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, Whitespace
 from rtlang_grammars.spec.errors import GrammarError
-from rtlang_grammars.spec.structures import (
-    AnyOf,
-    Leaf,
-    Literal,
-    Repeat,
-    Sequence,
-    Tag,
-    Tags,
-    Token,
-    any_of,
-    read_structure,
-    repeat,
-    sequence,
-    tagged,
-    token,
-)
+from rtlang_grammars.spec.structure_parts import AnyOf, Leaf, Literal, Repeat, Sequence, Tag, Tags, Token
+from rtlang_grammars.spec.structures import any_of, read_structure, repeat, sequence, tagged, token
 from rtlang_grammars.spec.tokens import TokenSet
 
 DIGITS = Constraint(ConstraintKind.REGEX, "[0-9]+")

@@ -19,17 +19,8 @@ from rtlang_grammars.formats.tools import Tool
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, PropertyOrder
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.json_source import parsed
-from rtlang_grammars.spec.structures import (
-    MAX_UNORDERED,
-    Arguments,
-    Notation,
-    any_of,
-    arguments,
-    members,
-    raw_text,
-    repeat,
-    sequence,
-)
+from rtlang_grammars.spec.structure_parts import Arguments, Notation
+from rtlang_grammars.spec.structures import MAX_UNORDERED, any_of, arguments, members, raw_text, repeat, sequence
 
 _COUPLING = frozenset(
     (
@@ -47,7 +38,7 @@ _PLAIN = frozenset(
 
 
 def call_arguments(tool_format: ToolFormat, tool: Tool, style: JsonStyle, *, is_forced: bool = False) -> Constraint:
-    """The arguments of a call of `tool`; see `structures.Arguments`."""
+    """The arguments of a call of `tool`; see `structure_parts.Arguments`."""
     around = tool_format.tagged or TaggedArguments("", "", "", ())
     notation = Notation(
         tool_format.name,
