@@ -26,10 +26,6 @@ LINE_BUDGET = 600  # aim below 400; more only where a cut would split the idea
 
 # Sources whose tests are not in a file of their name, and where they are instead.
 TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
-    "grammars/rtlang_grammars/formats/arguments/cohere_grammar.py": (
-        "tests/grammars/formats/test_parameter_styles.py",
-        "its grammar is compared with that of xgrammar, as the other styles",
-    ),
     "kernels/rtlang_kernels/contract/delta_layer.py": (
         "tests/kernels/reference/test_delta_layer.py",
         "its sizes are checked by layers that compute with them",
