@@ -17,9 +17,14 @@ Indents and dedents depend on the columns of enclosing lines, and are not follow
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from enum import Enum
+from operator import le
 from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rtlang_grammars.machine.lexer_run.lexer_layout import IS_SURE, MANY, MAX_BACK, NEWLINE
 from rtlang_grammars.machine.lexer_run.lexer_tables import BoundTables
@@ -35,7 +40,7 @@ class Watch(NamedTuple):
 
     Attributes:
         state: the lexer's state.
-        terminal: what was taken to end.
+        terminal: what was taken to end; -1 where each other match must fail, as none of those to come ends as early.
         is_found: whether the lexer has found that match.
         age: bytes since its end.
     """
@@ -69,6 +74,18 @@ class Kind(Enum):
     MANY = 2
 
 
+class _Facts(NamedTuple):
+    """Facts about the lexer's automaton.
+
+    Attributes:
+        has_ends: for each state, whether a lexeme may end after it at an end that was not passed before; states of look-ahead have none.
+        num_back: for each state, how many bytes before it a match may have ended that is found later; -1: none is.
+    """
+
+    has_ends: NDArray[np.bool_]
+    num_back: list[int]
+
+
 class TooLargeError(Exception):
     """The answer needs more than _MAX_STEPS."""
 
@@ -92,6 +109,10 @@ class WaysOn:
         for state, rule, num_read in tables.rules.kernels.tolist():
             symbols = (start,) if rule < 0 else tables.rules.rule_symbols[rule]
             self._kernels.setdefault(state, []).append((symbols[num_read:], num_read, -1 if rule < 0 else heads[rule]))
+        self._facts = _Facts(np.zeros(0, dtype=np.bool_), [])
+        self._begins = 1 << tables.automaton.end_class
+        for symbol_class in np.flatnonzero(tables.lexer.firsts.any(axis=0)).tolist():
+            self._begins |= 1 << symbol_class
         self.num_steps = 0
         self.blocked: dict[tuple[int, int, int], None] = {}
         self._forget()
@@ -131,10 +152,9 @@ class WaysOn:
         Raises:
             TooLargeError: the answer needs more steps than are allowed.
         """
-        seen = {(state, below, lead) for below in nodes or [-1]}
-        todo = list(seen)
+        seen, todo = _Seen(), deque((state, below, lead) for below in nodes or [-1])
         while todo:
-            state, below, lead = todo.pop()
+            state, below, lead = todo.popleft()
             for symbols, num_read, head in self._kernels[state]:
                 for after in self._leads_after(state, symbols, lead):
                     if head < 0:
@@ -143,11 +163,9 @@ class WaysOn:
                         continue
                     for node in self._under(below, num_read - 1, below_of):
                         goto = int(self._tables.parser.gotos[below_of(node)[0], head])
-                        key = (goto, node, after)
-                        if goto >= 0 and key not in seen:
+                        if goto >= 0 and seen.adds((goto, node, *after[:3]), after[3]):
                             self._count()
-                            seen.add(key)
-                            todo.append(key)
+                            todo.append((goto, node, after))
         return False
 
     def _under(self, below: int, num_passed: int, below_of: Callable[[int], tuple[int, list[int]]]) -> set[int]:
@@ -169,18 +187,16 @@ class WaysOn:
             return known[asked]
         new: dict[_Part, dict[tuple[int, int, Watches], int]] = {asked: {}}  # not known before this call is done
         waiting: dict[_Part, list[tuple[_Part, int, int]]] = {asked: []}
-        todo = [(asked, 0, state, lead)]
-        seen = set(todo)
+        todo = deque([(asked, 0, state, lead)])
+        seen = _Seen()
 
         def push(owner: _Part, position: int, at: int, reached: Lead) -> None:
-            edge = owner, position, at, reached
-            if edge not in seen:
+            if seen.adds((owner, position, at, *reached[:3]), reached[3]):
                 self._count()
-                seen.add(edge)
-                todo.append(edge)
+                todo.append((owner, position, at, reached))
 
         while todo:
-            owner, position, at, reached = todo.pop()
+            owner, position, at, reached = todo.popleft()
             sequence = owner[1]
             if position == len(sequence):
                 lexer_state, start, classes, watches = reached
@@ -271,9 +287,10 @@ class WaysOn:
         automaton = self._tables.automaton
         found: dict[tuple[int, Watches], int] = {}
         everything, end = (1 << automaton.num_classes) - 1, 1 << automaton.end_class
-        seen, todo = {(state, watches)}, [asked]
+        facts = self._facts_now()
+        seen, todo = _Seen(), deque([asked])
         while todo:
-            state, classes, watches = todo.pop()
+            state, classes, watches = todo.popleft()
             guesses: dict[int, int] = {}
             for group, target, winner, num_behind in self._steps(state):
                 group &= classes
@@ -289,12 +306,16 @@ class WaysOn:
                 for terminal, num_bytes in automaton.pending[target]:
                     if num_bytes == 1:
                         guesses[terminal] = guesses.get(terminal, 0) | group
+                if not facts.has_ends[target]:
+                    continue
                 for _, after in self._watched(watches, group & ~end):
-                    if (target, after) not in seen:
+                    if seen.adds(target, after):
                         self._count()
-                        seen.add((target, after))
                         todo.append((target, everything, after))
             for terminal, group in guesses.items() if self._kind is not Kind.FEW else ():
+                group &= self._begins
+                if not group:
+                    continue
                 watched = {Watch(state, terminal, False, 0)} if self._kind is Kind.EXACT else NO_WATCHES
                 key = terminal, watches | watched
                 found[key] = found.get(key, 0) | group
@@ -316,16 +337,23 @@ class WaysOn:
     def _watched(self, watches: Watches, classes: int) -> list[tuple[int, Watches]]:
         """Classes in parts with watches after each; without those after which a guess was wrong."""
         parts = {NO_WATCHES: classes} if classes else {}
+        num_back = self._facts_now().num_back if watches else []
         for watch in watches:
             after: dict[Watches, int] = {}
             for left, part in parts.items():
                 for group, target, winner, num_behind in self._steps(watch.state):
-                    if group & part and (kept := self._watched_on(watch, target, winner, num_behind)) is not None:
-                        after[left | kept] = after.get(left | kept, 0) | group & part
+                    if not group & part:
+                        continue
+                    kept = self._watched_on(watch, target, winner, num_behind, num_back)
+                    if kept is not None:
+                        both = _both(left, kept)
+                        after[both] = after.get(both, 0) | group & part
             parts = after
         return [(part, left) for left, part in parts.items()]
 
-    def _watched_on(self, watch: Watch, target: int, winner: int, num_behind: int) -> Watches | None:
+    def _watched_on(
+        self, watch: Watch, target: int, winner: int, num_behind: int, num_back: list[int]
+    ) -> Watches | None:
         """A watch after a step, none if the guess was right; None if it was wrong. See `lexeme_rules.read_symbol`."""
         lexer = self._tables.lexer
         _, terminal, is_found, age = watch
@@ -341,4 +369,55 @@ class WaysOn:
             return NO_WATCHES if is_found else None
         if age + 1 > MAX_BACK or (is_found and lexer.states[target, IS_SURE]):
             return None
+        if age + 1 > num_back[target]:  # no match that ends where the guess does is found any more
+            return frozenset({Watch(target, -1, True, age + 1)}) if is_found else None
         return frozenset({Watch(target, terminal, is_found, age + 1)})
+
+    def _facts_now(self) -> _Facts:
+        """Facts about the states that the automaton has now."""
+        automaton = self._tables.automaton
+        if len(self._facts.has_ends) != len(automaton.pending):
+            following, winners, num_behind = automaton.following, automaton.winners, automaton.num_behind
+            has_ends = np.array([any(size == 1 for _, size in each) for each in automaton.pending])
+            has_ends |= ((winners >= 0) & (num_behind == 0)).any(axis=1)
+            num_back = np.where(winners >= 0, num_behind, -1).max(axis=1).astype(np.int64)
+            before = -1
+            while before != (now := int(has_ends.sum() + num_back.sum())):
+                before = now
+                has_ends |= ((following >= 0) & has_ends[following]).any(axis=1)
+                num_back = np.maximum(num_back, np.where(following >= 0, num_back[following] - 1, -1).max(axis=1))
+            self._facts = _Facts(has_ends, num_back.tolist())
+        return self._facts
+
+
+class _Seen:
+    """Places of a search with watches, without those at which an equal watch is younger."""
+
+    def __init__(self) -> None:
+        self._ages: dict[tuple[object, Watches], list[list[int]]] = {}
+
+    def adds(self, place: object, watches: Watches) -> bool:
+        """Note a place; False if nothing follows that does not follow one that was seen."""
+        key = place, _without_ages(watches)
+        ages = [each.age for each in sorted(watches) if each.terminal < 0]
+        seen = self._ages.setdefault(key, [])
+        if any(all(map(le, younger, ages)) for younger in seen):
+            return False
+        seen.append(ages)
+        return True
+
+
+def _without_ages(watches: Watches) -> Watches:
+    """Watches with one age where an older one allows less."""
+    if all(each.terminal >= 0 for each in watches):
+        return watches
+    return frozenset(each if each.terminal >= 0 else each._replace(age=MAX_BACK) for each in watches)
+
+
+def _both(watches: Watches, more: Watches) -> Watches:
+    """Watches that must all hold, without those that hold because an older one does."""
+    for watch in more:
+        for other in watches:
+            if watch.terminal < 0 and other.terminal < 0 and watch.state == other.state:
+                return watches if other.age >= watch.age else watches - {other} | more
+    return watches | more

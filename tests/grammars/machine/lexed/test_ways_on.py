@@ -30,6 +30,7 @@ CASES = [
     ('start: (W | "b")+ "!"\nW: /a+\\b/\n%ignore "-"', "ab-!", 5),
     ("start: A+ A B\nA: /[ab]+/\nB: /a/", "ab", 7),
     ('start: r "=" | T\nr: T T r* | "i"\nT: /a+(?=[i ])/\n%ignore " "', "ai= ", 5),
+    ('start: W+ W X+ | (X W? X)*\nW: /[a-z]+\\b/\nX: /x(ab|a)/\n%ignore " "', "xa ", 6),
     ("start: A B\nA: /a/ | /a.bc/\nB: /.b/ | /.b[^c]/", "abc.", 6),
 ]
 
