@@ -39,6 +39,7 @@ DOTTED = {
     "subprocess.check_output",
     "subprocess.call",
 }
+LAST_NAMES = {name.rpartition(".")[2] for name in CALLS | DOTTED}
 FLAGS = {"shell", "trust_remote_code", "allow_pickle"}
 NOWHERE = (
     MODULES
@@ -72,8 +73,8 @@ def constructs(tree: ast.AST) -> Iterator[tuple[str, int]]:
             whole = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
             yield from ((name, node.lineno) for name in whole if is_forbidden_module(name))
         elif isinstance(node, ast.Call):
-            name = ast.unparse(node.func)
-            if name in CALLS or name in DOTTED:
+            last = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if last in LAST_NAMES and (name := ast.unparse(node.func)) in CALLS | DOTTED:
                 yield name, node.lineno
             for keyword in node.keywords:
                 is_false = isinstance(keyword.value, ast.Constant) and not keyword.value.value
@@ -101,7 +102,9 @@ def test_no_part_that_a_request_passes_starts_processes_or_fetches() -> None:
 
 def default_pools(source: str) -> list[int]:
     """Lines that run work on a pool which is shared first come, first served."""
-    found = []
+    found: list[int] = []
+    if not any(word in source for word in ("to_thread", "executor", "PoolExecutor")):
+        return found
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute) and node.attr in ("to_thread", "run_in_executor", "set_default_executor"):
             found.append(node.lineno)

@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,14 @@ def module_name(requirement: str) -> str:
 
 def imported(folder: str) -> set[str]:
     """Top-level modules of other libraries that the packages of a distribution import or read data files of."""
+    return set().union(*map(imported_by, PACKAGES[folder]))
+
+
+@cache
+def imported_by(package: str) -> set[str]:
+    """Top-level modules of other libraries that a package imports or reads data files of."""
     found = set()
-    for path in (path for package in PACKAGES[folder] for path in (ROOT / package).rglob("*.py")):
+    for path in (ROOT / package).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:
                 case ast.Import(names=names):

@@ -39,9 +39,8 @@ def sources() -> Mapping[str, Path]:
     return found
 
 
-@cache
 def tree_of(path: Path) -> ast.Module:
-    """The syntax tree of a source."""
+    """The syntax tree of a source. It is not kept: trees of all sources have millions of objects, which slow every garbage collection."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 

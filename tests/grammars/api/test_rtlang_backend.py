@@ -22,6 +22,7 @@ from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Limits
 from rtlang_grammars.spec.structures import tagged
 from tests.support.grammars.vocabularies import allowed_ids, random_text, small_vocabulary, spell
+from tests.support.long_tests import sized
 
 VOCABULARY = small_vocabulary()
 SEARCH = CompletionSearch(VOCABULARY)
@@ -84,7 +85,7 @@ def is_before_others(value: dict[str, Any], schema: dict[str, Any]) -> bool:
 def test_declared_order_is_kept_and_no_way_ends_dead(schema: dict[str, Any], order: PropertyOrder) -> None:
     rng = random.Random(3)
     for whitespace in Whitespace:
-        for _ in range(6):
+        for _ in range(sized(6, usual=2)):
             matcher, tokens = matcher_of(schema, JsonStyle(whitespace, order)), list[int]()
             for _ in range(30):
                 allowed = mask(matcher)
@@ -114,7 +115,7 @@ def test_every_valid_object_is_accepted_exactly_in_the_orders_of_the_style(schem
     rng = random.Random(4)
     names = [*schema["properties"], "other"]
     num_valid = 0
-    for _ in range(120):
+    for _ in range(sized(120, usual=40)):
         value = dict.fromkeys(rng.sample(names, rng.randrange(len(names) + 1)))
         text = json.dumps(value, separators=(",", ":"))
         is_valid = jsonschema.Draft202012Validator(schema).is_valid(value)

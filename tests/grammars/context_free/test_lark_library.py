@@ -58,19 +58,17 @@ def matches(name: str, text: str, rng: random.Random | None = None) -> bool:
     return compiled(name).matcher().accepts([*spell(VOCABULARY, text, rng), END])
 
 
-@pytest.mark.parametrize(("name", "text"), [(name, text) for name in LIBRARY for text in GOOD[name]])
-def test_good_texts_match_however_they_are_spelled(name: str, text: str) -> None:
-    assert matches(name, text)
-    for seed in range(5):
-        assert matches(name, text, random.Random(seed))
-    parser(name).parse(text)
+@pytest.mark.parametrize("name", LIBRARY)
+def test_good_texts_match_however_they_are_spelled(name: str) -> None:
+    for text in GOOD[name]:
+        assert matches(name, text), text
+        for seed in range(5):
+            assert matches(name, text, random.Random(seed)), (text, seed)
 
 
-@pytest.mark.parametrize(("name", "text"), [(name, text) for name in LIBRARY for text in BAD[name]])
-def test_bad_texts_do_not_match(name: str, text: str) -> None:
-    assert not matches(name, text)
-    with pytest.raises(lark.exceptions.LarkError):
-        parser(name).parse(text)
+@pytest.mark.parametrize("name", LIBRARY)
+def test_bad_texts_do_not_match(name: str) -> None:
+    assert [text for text in BAD[name] if matches(name, text)] == []
 
 
 @pytest.mark.parametrize("name", LIBRARY)
@@ -156,19 +154,21 @@ READERS: dict[str, Callable[[str], object]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "text"), [(name, text) for name in LIBRARY for text in GOOD[name]])
-def test_good_texts_are_in_the_grammar_that_was_read(name: str, text: str) -> None:
-    assert cfg_accepts(grammar(name), text)
-    parser(name).parse(text)
-    if name in READERS:
-        READERS[name](text)
-
-
-@pytest.mark.parametrize(("name", "text"), [(name, text) for name in LIBRARY for text in BAD[name]])
-def test_bad_texts_are_not_in_the_grammar_that_was_read(name: str, text: str) -> None:
-    assert not cfg_accepts(grammar(name), text)
-    with pytest.raises(lark.exceptions.LarkError):
+@pytest.mark.parametrize("name", LIBRARY)
+def test_good_texts_are_in_the_grammar_that_was_read(name: str) -> None:
+    for text in GOOD[name]:
+        assert cfg_accepts(grammar(name), text), text
         parser(name).parse(text)
+        if name in READERS:
+            READERS[name](text)
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_bad_texts_are_not_in_the_grammar_that_was_read(name: str) -> None:
+    for text in BAD[name]:
+        assert not cfg_accepts(grammar(name), text), text
+        with pytest.raises(lark.exceptions.LarkError):
+            parser(name).parse(text)
 
 
 @pytest.mark.parametrize("name", LIBRARY)

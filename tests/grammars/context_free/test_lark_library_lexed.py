@@ -59,14 +59,14 @@ WORDS = {
 }
 
 
-@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in ACCEPTED.items() for text in texts])
-def test_texts_are_accepted(name: str, text: str) -> None:
-    assert in_grammar(name, text)
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_texts_are_accepted(name: str) -> None:
+    assert [text for text in ACCEPTED[name] if not in_grammar(name, text)] == []
 
 
-@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in REFUSED.items() for text in texts])
-def test_other_texts_are_refused(name: str, text: str) -> None:
-    assert not in_grammar(name, text)
+@pytest.mark.parametrize("name", REFUSED)
+def test_other_texts_are_refused(name: str) -> None:
+    assert [text for text in REFUSED[name] if in_grammar(name, text)] == []
 
 
 def walks(name: str, count: int, words: str = "", max_steps: int = 40) -> list[str]:
@@ -84,15 +84,15 @@ def test_python_that_the_masks_allow_parses() -> None:
         parse_python(text)
 
 
-@pytest.mark.parametrize("text", ACCEPTED["python3"])
-def test_python_that_is_accepted_parses(text: str) -> None:
-    parse_python(text)
-
-
-@pytest.mark.parametrize("text", REFUSED["python3"])
-def test_python_that_is_refused_does_not_parse(text: str) -> None:
-    with pytest.raises(SyntaxError):
+def test_python_that_is_accepted_parses() -> None:
+    for text in ACCEPTED["python3"]:
         parse_python(text)
+
+
+def test_python_that_is_refused_does_not_parse() -> None:
+    for text in REFUSED["python3"]:
+        with pytest.raises(SyntaxError):
+            parse_python(text)
 
 
 def test_the_standard_library_is_python() -> None:
