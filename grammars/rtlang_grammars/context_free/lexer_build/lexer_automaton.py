@@ -20,14 +20,9 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.context_free.lark_source import SourceTerminal
 from rtlang_grammars.context_free.lexer_build.indentation import NUM_COLUMNS, Columns
-from rtlang_grammars.context_free.lexer_build.terminal_threads import (
-    END,
-    Read,
-    Split,
-    TerminalMatch,
-    TerminalProgram,
-)
+from rtlang_grammars.context_free.lexer_build.terminal_threads import TerminalProgram
 from rtlang_grammars.context_free.lexer_build.thread_steps import ThreadSteps
+from rtlang_grammars.context_free.lexer_build.threads import END, Read, Split, TerminalMatch
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
@@ -408,16 +403,17 @@ class LexerAutomaton:
                 classes &= ~end
             if not reached or not classes:
                 continue
-            if not sides and not self._steps.has_behind:
+            if not sides:
+                last_read = self._steps.last_byte(reached, self._steps.symbols[(classes & -classes).bit_length() - 1])
                 for part, after in self._counted(classes, reached, (), column):
-                    found.append(_Part(part, self._number((reached, (), -1, after)), winner, behind))
+                    found.append(_Part(part, self._number((reached, (), last_read, after)), winner, behind))
                 continue
             for symbol_class in self._steps.members(classes):
                 symbol = self._steps.symbols[symbol_class]
                 left = [(literal, home, self._steps.read(own, symbol_class, -1)) for literal, home, own in sides]
                 kept = tuple(each for each in left if each[2])
                 ((_, after),) = self._counted(1 << symbol_class, reached, kept, column)
-                state = (reached, kept, symbol if self._steps.has_behind else -1, after)
+                state = (reached, kept, self._steps.last_byte(reached, symbol), after)
                 found.append(_Part(1 << symbol_class, self._number(state), winner, behind))
         return found
 

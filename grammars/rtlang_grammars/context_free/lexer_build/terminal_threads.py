@@ -1,8 +1,8 @@
 r"""Terminals as programs of byte threads, the form that `lexer_automaton` determinizes.
 
 An instruction reads one byte of a set, splits in order of preference, asks for the byte before or after, or matches. So a look-ahead at
-the end of a terminal sees the character that really follows, in whichever lexeme it stands: `/if(?![a-z])/`, `/[a-z]+\b/`. Where that
-has several bytes, the match is found after them and says how many they are.
+the end of a terminal sees the text that really follows, in whichever lexeme it stands: `/if(?![a-z])/`, `/[a-z]+\b/`. Where that
+has several bytes, the match is found after them and says how many they are. Look-ahead inside a pattern may reach beyond its end, too.
 
 The ordered threads and what they mean: Cox, "Regular Expression Matching: the Virtual Machine Approach" (2009). Patterns are read by
 Python's own parser. Other look-around is handed to `regular.language`, which sees the text of the terminal only and keeps no order.
@@ -15,10 +15,22 @@ from collections.abc import Sequence
 from functools import lru_cache
 from re import _constants as ops  # type: ignore[attr-defined]
 from re import _parser as sre_parser  # type: ignore[attr-defined]
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from rtlang_grammars.context_free.lark_source import SourceTerminal
 from rtlang_grammars.context_free.lexer_build.built_threads import emit_built
+from rtlang_grammars.context_free.lexer_build.threads import (
+    END,
+    MAX_LOOK_AHEAD,
+    Ahead,
+    Instruction,
+    LookAhead,
+    LookBehind,
+    Read,
+    Split,
+    TerminalMatch,
+    without_aheads,
+)
 from rtlang_grammars.context_free.notation.terminal_expressions import BuiltTerminal
 from rtlang_grammars.regular.characters import code_points, unicode_sets
 from rtlang_grammars.regular.characters.code_points import CodePoints
@@ -34,51 +46,10 @@ from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 from rtlang_grammars.spec.tokens import TOKEN_LEAD, Ranges, SpellingAutomaton
 
-END = 256
-"""The symbol after the last byte of the text."""
-
 _BEFORE_END = 1 << END
 _BEYOND_ASCII = (1 << TOKEN_LEAD) - (1 << 128)
 _BEFORE_TOKEN = 1 << TOKEN_LEAD
-_MAX_LOOK_AHEAD = 8
 _MAX_REPEAT = 10_000
-
-
-class Read(NamedTuple):
-    """Read a byte of `symbols` (a set as bits) and go on at `to`."""
-
-    symbols: int
-    to: int
-
-
-class Split(NamedTuple):
-    """Go on at all of `targets`; the first is preferred."""
-
-    targets: tuple[int, ...]
-
-
-class LookAhead(NamedTuple):
-    """Go on at `to` if the next symbol, a byte or END, is in `symbols` (a set as bits)."""
-
-    symbols: int
-    to: int
-
-
-class LookBehind(NamedTuple):
-    """Go on at `to` if the last byte was in `symbols` (a set as bits). Never where a terminal begins."""
-
-    symbols: int
-    to: int
-
-
-class TerminalMatch(NamedTuple):
-    """The terminal has matched, `num_behind` bytes ago."""
-
-    terminal: int
-    num_behind: int
-
-
-Instruction: TypeAlias = Read | Split | LookAhead | LookBehind | TerminalMatch
 
 
 class _Condition(NamedTuple):
@@ -145,14 +116,20 @@ class TerminalProgram:
                 raise GrammarError("the pattern can match the empty string, which no lexer can find")
             if tree.state.flags & re.LOCALE:
                 raise GrammarError("the flag L is not supported")
+            begin = len(self.code)
             try:
                 entry = self._sequence(list(tree), tree.state.flags, self._emit(TerminalMatch(number, 0)), number)
+                if any(isinstance(each, Ahead) for each in self.code[begin:]):
+                    code = list(self.code)
+                    del self.code[begin:]
+                    entry = without_aheads(code, entry, self._emit, self.code.__setitem__)
             except _NoThreadsError as error:
                 if keeps_order:
                     raise GrammarError(f"{error} is not supported by lexer=lark") from None
                 _check_edges(tree, 0, 0)
                 if _is_lazy(tree):
                     raise GrammarError(f"{error} together with a lazy quantifier is not supported") from None
+                del self.code[begin:]
                 entry = self._language(number, terminal.pattern)
             self._check_start(entry)
             return entry
@@ -248,7 +225,12 @@ class TerminalProgram:
         if points is not None:
             return self._characters(points, to)
         if operation in (ops.ASSERT, ops.ASSERT_NOT):
-            return self._emit(self._one_byte(operation, argument, flags, to))
+            try:
+                return self._emit(self._one_byte(operation, argument, flags, to))
+            except _NoThreadsError:
+                if argument[0] < 0:
+                    raise
+                return self._ahead(operation, argument[1], flags, to)
         if operation is ops.BRANCH:
             return self._emit(Split(tuple(self._sequence(list(each), flags, to, ends) for each in argument[1])))
         if operation is ops.SUBPATTERN:
@@ -320,6 +302,13 @@ class TerminalProgram:
 
     def _followed(self, conditions: list[Any], items: list[Any], flags: int, number: int) -> int:
         """The end of a terminal with look-ahead."""
+        if not conditions:
+            return self._emit(TerminalMatch(number, 0))
+        for position, (operation, argument) in enumerate(conditions):
+            is_ahead = operation is not ops.AT and argument[0] > 0
+            if is_ahead and one_character(argument[1], flags) is None:
+                others = conditions[:position] + conditions[position + 1 :]
+                return self._ahead(operation, argument[1], flags, self._followed(others, items, flags, number))
         if any(operation is not ops.AT and argument[0] < 0 for operation, argument in conditions):
             to = self._emit(TerminalMatch(number, 0))
             for operation, argument in conditions:
@@ -327,10 +316,6 @@ class TerminalProgram:
                     raise GrammarError("look-behind next to an anchor is not supported")
                 to = self._emit(self._one_byte(operation, argument, flags, to))
             return to
-        if len(conditions) == 1 and conditions[0][0] is ops.ASSERT:
-            body = conditions[0][1][1]
-            if body.getwidth()[1] > 1:
-                return self._long_look_ahead(body, flags, number)
         found = _Condition(code_points.ALL, True, self._has_tokens)
         for operation, argument in conditions:
             each = self._condition(operation, argument, items, flags)
@@ -360,16 +345,16 @@ class TerminalProgram:
             heads.append(at)
         return heads[0] if len(heads) == 1 else self._emit(Split(tuple(heads)))
 
-    def _long_look_ahead(self, body: Any, flags: int, number: int) -> int:
-        """A look-ahead of several characters, all of one length in bytes."""
-        width = _num_bytes(body, flags)
-        if width is None or width > _MAX_LOOK_AHEAD:
-            raise GrammarError(
-                f"a look-ahead of several characters must have a fixed length of at most {_MAX_LOOK_AHEAD} bytes"
-            )
-        if any(operation in (ops.ASSERT, ops.ASSERT_NOT, ops.AT) for operation, _ in body):
-            raise GrammarError("look-around within a look-ahead is not supported")
-        return self._sequence(list(body), flags, self._emit(TerminalMatch(number, width)), None)
+    def _ahead(self, operation: Any, body: Any, flags: int, to: int) -> int:
+        """A look-ahead of several characters."""
+        if body.getwidth()[1] > MAX_LOOK_AHEAD:
+            raise _NoThreadsError(f"look-ahead over more than {MAX_LOOK_AHEAD} characters")
+        begin, is_ordered, number = len(self.code), self.is_ordered[-1], len(self.is_ordered) - 1
+        entry = self._sequence(list(body), flags, self._emit(TerminalMatch(number, 0)), number)
+        self.is_ordered[-1] = is_ordered
+        if any(isinstance(each, LookBehind | Ahead) for each in self.code[begin:]):
+            raise _NoThreadsError("look-around of several characters within a look-ahead")
+        return self._emit(Ahead(entry, operation is ops.ASSERT_NOT, to))
 
     def _condition(self, operation: Any, argument: Any, items: list[Any], flags: int) -> _Condition:
         if operation is ops.AT:
@@ -390,8 +375,7 @@ class TerminalProgram:
                 f"{'$' if argument is ops.AT_END else '^'} is not supported; use the flag m with $, or \\Z"
             )
         points = one_character(argument[1], flags)
-        if points is None:
-            raise GrammarError("a negative look-ahead of several characters is not supported")
+        assert points is not None
         is_not = operation is ops.ASSERT_NOT
         return _Condition(code_points.complement(points) if is_not else points, is_not, is_not)
 
@@ -432,7 +416,8 @@ def _check_edges(items: Any, before: int, after: int) -> None:
             direction, body = argument
             if body.getwidth()[1] > (later if direction > 0 else earlier):
                 raise GrammarError(
-                    "look-around of several characters that may see beyond the terminal is not supported"
+                    f"look-around of several characters that may see beyond the terminal is not supported, "
+                    f"but for look-ahead over at most {MAX_LOOK_AHEAD} characters"
                 )
         elif operation is ops.AT:
             raise GrammarError("an anchor or \\b combined with look-around of several characters is not supported")
@@ -456,31 +441,6 @@ def _width(operation: Any, argument: Any) -> tuple[int, int]:
     pattern = sre_parser.SubPattern(sre_parser.State(), [(operation, argument)])
     low, high = pattern.getwidth()
     return int(low), int(high)
-
-
-def _num_bytes(items: Any, flags: int) -> int | None:
-    """The bytes of items if every text of theirs has as many."""
-    total = 0
-    for operation, argument in items:
-        points = characters_of(operation, argument, flags)
-        if points is not None:
-            lengths: set[int | None] = {len(spelling) for first, last in points for spelling in _utf8(first, last)}
-        elif operation in (ops.MAX_REPEAT, ops.MIN_REPEAT) and int(argument[0]) == int(argument[1]):
-            inner = _num_bytes(argument[2], flags)
-            lengths = {None if inner is None else inner * int(argument[0])}
-        elif operation is ops.SUBPATTERN:
-            lengths = {_num_bytes(argument[3], (flags | argument[1]) & ~argument[2])}
-        elif operation is ops.BRANCH:
-            lengths = {_num_bytes(each, flags) for each in argument[1]}
-        else:
-            return None
-        if len(lengths) != 1:
-            return None
-        length = lengths.pop()
-        if length is None:
-            return None
-        total += length
-    return total
 
 
 _LAST_OF_LENGTH = (0x7F, 0x7FF, 0xFFFF, 0x10FFFF)

@@ -10,15 +10,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.context_free.lexer_build.terminal_threads import (
-    END,
-    LookAhead,
-    LookBehind,
-    Read,
-    Split,
-    TerminalMatch,
-    TerminalProgram,
-)
+from rtlang_grammars.context_free.lexer_build.terminal_threads import TerminalProgram
+from rtlang_grammars.context_free.lexer_build.threads import END, LookAhead, LookBehind, Read, Split, TerminalMatch
 from rtlang_grammars.spec.limits import Budget
 
 _FEW_THREADS = 6
@@ -31,7 +24,6 @@ class ThreadSteps:
         num_classes, classes, end_class, class_sizes, first_bytes: see `lexer_automaton.LexerAutomaton`.
         all_classes: as bits.
         symbols: a symbol of each class.
-        has_behind: whether some instruction asks for the byte before.
     """
 
     def __init__(
@@ -70,7 +62,7 @@ class ThreadSteps:
             self.classes[symbol] = signatures[key]
         self.num_classes = len(signatures)
         code = self._program.code
-        self.has_behind = any(isinstance(each, LookBehind) for each in code)
+        self._set_behind()
         known: dict[int, int] = {}
         self._class_bits: list[int] = []  # for each instruction the classes before which it goes on
         for instruction in code:
@@ -84,6 +76,25 @@ class ThreadSteps:
         self.first_bytes = [b"" if symbol == END else bytes([symbol]) for symbol in self.symbols]
         for symbol in b"0 a":
             self.first_bytes[self.classes[symbol]] = bytes([symbol])
+
+    def _set_behind(self) -> None:
+        """Find the instructions for which the byte before matters: reads after which a thread looks behind, and look-ahead before that."""
+        code = self._program.code
+        found = {at for at, each in enumerate(code) if isinstance(each, LookBehind)}
+        num_before = 0
+        while num_before < len(found):
+            num_before = len(found)
+            for at, each in enumerate(code):
+                if (isinstance(each, Split) and not found.isdisjoint(each.targets)) or (
+                    isinstance(each, LookAhead) and each.to in found
+                ):
+                    found.add(at)
+        self._behind_reads = {at for at, each in enumerate(code) if isinstance(each, Read) and each.to in found}
+        self._behind_aheads = {at for at in found if isinstance(code[at], LookAhead)}
+
+    def last_byte(self, threads: tuple[int, ...], symbol: int) -> int:
+        """A symbol if threads that follow it will ask for it, else -1."""
+        return -1 if self._behind_aheads.isdisjoint(threads) else symbol
 
     def closure(self, at: int, last: int) -> tuple[int, ...]:
         """The instructions that read, look ahead or match, reached from one without reading, in order. last: the byte before; -1: none."""
@@ -139,11 +150,17 @@ class ThreadSteps:
         for inside, resolved in self._resolved(threads, classes, last, frozenset()):
             reading, winner, behind = self._ended(resolved)
             for part, chosen in self._grouped(reading, inside).items():
-                if not self.has_behind:
+                if self._behind_reads.isdisjoint(chosen):
                     yield part, self.targets(chosen, -1), winner, behind
                     continue
+                joined: dict[tuple[tuple[int, ...], int], int] = {}
                 for symbol_class in self.members(part):
-                    yield 1 << symbol_class, self.targets(chosen, self.symbols[symbol_class]), winner, behind
+                    symbol = self.symbols[symbol_class]
+                    reached = self.targets(chosen, symbol)
+                    key = reached, self.last_byte(reached, symbol)
+                    joined[key] = joined.get(key, 0) | 1 << symbol_class
+                for (reached, _), inside_part in joined.items():
+                    yield inside_part, reached, winner, behind
 
     def _resolved(
         self, threads: tuple[int, ...], classes: int, last: int, passed: frozenset[int]
