@@ -117,7 +117,7 @@ class RtlangBackend:
         if built is None:
             built = build_rules(compilation, budget) if is_grammar else build(compilation, budget)
         if not isinstance(built, Built):
-            if store is not None:
+            if store is not None and not built.reports:
                 store.keep_lexed(compilation, built, is_new=is_new)
             native_code.prepare(native_code.LEXER)
             rules = AnywhereGrammar(self._index, built, machine=self._as_machine(compilation))
@@ -228,11 +228,12 @@ class RtlangGrammar:
         self._forcing, self._table = forcing, table
         token_sets = machine.tables.token_sets
         self._has_readings = bool(token_sets) and names_ordinary_tokens(machine.index, token_sets)
-        if isinstance(machine, LexedGrammar):
+        if isinstance(machine, LexedGrammar | AnywhereGrammar):
             self._counts_tokens = machine.has_budgets
         else:
             self._counts_tokens = isinstance(machine, MachineGrammar) and bool(machine.tables.token_bounds)
-        if self._has_readings and isinstance(machine, LexedGrammar) and machine.tables.reports:
+        has_reports = isinstance(machine, LexedGrammar | AnywhereGrammar) and machine.tables.reports
+        if self._has_readings and has_reports:
             raise GrammarError(
                 "ordinary tokens by id are not supported together with capture, temperature, max_tokens and stop: name special tokens only"
             )

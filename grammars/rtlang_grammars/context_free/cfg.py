@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from rtlang_grammars.context_free.notation.rule_options import RuleOptions
+from rtlang_grammars.context_free.notation.terminal_expressions import BuiltTerminal
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
@@ -45,12 +47,19 @@ class Terminal:
         language: its strings. Its assertions see only the terminal's own string.
         priority: as given in the source; it does not affect the language.
         tokens: ids of tokens, any one of which it is; `language` is empty then. None for text.
+        built: how it ends before its longest text, for the terminal of a rule with options; None: wherever it matches.
     """
 
     name: str
     language: Language
     priority: int = 0
     tokens: Ranges | None = None
+    built: BuiltTerminal | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a language, which may be joined with others."""
+        return self.tokens is None and self.built is None
 
     @classmethod
     def of_tokens(cls, name: str, tokens: Ranges) -> Terminal:
@@ -64,10 +73,17 @@ class Terminal:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A nonterminal and its alternatives. Without alternatives it is the empty language; the empty alternative is the empty string."""
+    """A nonterminal and its alternatives. Without alternatives it is the empty language; the empty alternative is the empty string.
+
+    Attributes:
+        name: for messages and reports.
+        alternatives: as given.
+        options: to report; None without.
+    """
 
     name: str
     alternatives: tuple[Alternative, ...]
+    options: RuleOptions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +98,11 @@ class Cfg:
     terminals: tuple[Terminal, ...]
     rules: tuple[Rule, ...]
     start: int
+
+    @property
+    def has_options(self) -> bool:
+        """Whether rules have options that matchers follow."""
+        return any(rule.options for rule in self.rules) or any(each.built for each in self.terminals)
 
 
 def with_ignored(cfg: Cfg, ignored: Sequence[Terminal]) -> Cfg:
@@ -152,9 +173,9 @@ def prune(cfg: Cfg, budget: Budget | None = None) -> Cfg:
         return alive[symbol.terminal] if isinstance(symbol, TokenSymbol) else symbol.rule in productive
 
     retained = [
-        Rule(
-            rule.name,
-            tuple(
+        replace(
+            rule,
+            alternatives=tuple(
                 dict.fromkeys(
                     alternative
                     for alternative in rule.alternatives
@@ -188,7 +209,7 @@ def _renumber(cfg: Cfg) -> Cfg:
                     worklist.append(symbol.rule)
                 symbols.append(RuleCall(rules[symbol.rule]))
             alternatives.append(tuple(symbols))
-        made.append(Rule(rule.name, tuple(alternatives)))
+        made.append(replace(rule, alternatives=tuple(alternatives)))
     return Cfg(tuple(cfg.terminals[index] for index in terminals), tuple(made), 0)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from rtlang_grammars.context_free.cfg import Alternative, Cfg, Rule, RuleCall, Symbol, Terminal, TokenSymbol, prune
+from rtlang_grammars.context_free.notation.rule_options import RuleOptions
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
@@ -108,6 +109,7 @@ class CfgBuilder:
         self.budget = budget
         self._terminals: list[Terminal] = []
         self._rules: list[tuple[str, list[Alternative]]] = []
+        self._options: dict[int, RuleOptions] = {}
         self._by_key: dict[Hashable, Symbol] = {}
 
     def new_rule(self, name: str) -> RuleCall:
@@ -116,8 +118,12 @@ class CfgBuilder:
         self._rules.append((name, []))
         return RuleCall(len(self._rules) - 1)
 
-    def define(self, rule: RuleCall, expression: Expression, resolve: Resolve) -> None:
-        """Add the alternatives of an expression to a rule."""
+    def define(
+        self, rule: RuleCall, expression: Expression, resolve: Resolve, options: RuleOptions | None = None
+    ) -> None:
+        """Add the alternatives of an expression to a rule, and give it options."""
+        if options is not None:
+            self._options[rule.rule] = options
         self._rules[rule.rule][1].extend(self._alternatives(expression, resolve))
 
     def add(self, rule: RuleCall, alternative: Alternative) -> None:
@@ -145,7 +151,10 @@ class CfgBuilder:
         else:
             root = self.new_rule("start")
             self.add(root, (start,))
-        rules = tuple(Rule(name, tuple(alternatives)) for name, alternatives in self._rules)
+        rules = tuple(
+            Rule(name, tuple(alternatives), self._options.get(number))
+            for number, (name, alternatives) in enumerate(self._rules)
+        )
         return prune(Cfg(tuple(self._terminals), rules, root.rule), self.budget)
 
     def _token(self, terminal: Terminal, *, is_plain: bool) -> TokenSymbol | None:

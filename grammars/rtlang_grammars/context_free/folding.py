@@ -41,7 +41,7 @@ _NO_CALL = -1
 
 
 def regular_languages(cfg: Cfg, budget: Budget | None = None, *, max_size: int = 2000) -> dict[int, Language]:
-    """The languages of the rules that are found to be regular.
+    """The languages of the rules that are found to be regular and have no options, nor have the rules that they call.
 
     Args:
         cfg: the grammar.
@@ -64,7 +64,7 @@ class _Folding:
             for rule in cfg.rules
         ]
         for component in strongly_connected_components(len(cfg.rules), lambda index: calls[index]):
-            if len(component) <= _MAX_LINEAR_RULES:
+            if len(component) <= _MAX_LINEAR_RULES and not any(cfg.rules[index].options for index in component):
                 self._fold(component)
 
     def _fold(self, component: Sequence[int]) -> None:
@@ -100,7 +100,7 @@ class _Folding:
     def _symbol(self, symbol: Symbol, members: set[int]) -> _Part | None:
         if isinstance(symbol, TokenSymbol):
             terminal = self.cfg.terminals[symbol.terminal]
-            return _Part(terminal.language, 1, 1) if terminal.tokens is None else None
+            return _Part(terminal.language, 1, 1) if terminal.is_plain else None
         return None if symbol.rule in members else self.parts.get(symbol.rule)
 
     def _solve(self, equations: dict[int, _Equation], at_end: bool) -> None:

@@ -5,6 +5,8 @@ GBNF: `name ::= alternatives`; the start rule is `root`; "literals" and [classes
 the next one begins, so line breaks are not significant. W3C EBNF: also 'literals' without escapes, `#xH` characters, /* comments */,
 and any name for the start rule. A character is a Unicode code point.
 
+Options of rules: `name[capture, max_tokens=10] ::= alternatives`, as xgrammar writes them; see `regular_terminals`.
+
 Tokens in GBNF: `<[1000]>` by id, `<think>` by name, and `!<think>` for any other token. Also the macros of xgrammar (`gbnf_macros`), and
 its lookahead assertions `(= ...)`, which state what follows anyway and are skipped.
 """
@@ -31,6 +33,9 @@ from rtlang_grammars.context_free.ebnf import (
     sequence,
 )
 from rtlang_grammars.context_free.gbnf_macros import MACROS, MacroBuilder, MacroName, expand, read_macro
+from rtlang_grammars.context_free.notation.rule_options import RuleOptions, read_options
+from rtlang_grammars.context_free.notation.scanner import scan
+from rtlang_grammars.context_free.regular_terminals import with_shaped_rules
 from rtlang_grammars.regular.characters import code_points
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.spec.errors import GrammarError
@@ -52,7 +57,7 @@ _SPACE = {
 }
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*|[0-9][A-Za-z0-9_-]*")
 _DEFINED = re.compile(r"::=")
-_OPTIONS = re.compile(r"\[[^\[\]\n]*\]\s*::=")
+_OPTIONS = re.compile(r"""\[((?:"(?:\\.|[^"\\\n])*"|[^\[\]"])*)\]\s*::=""")
 _ASSERTION = re.compile(r"\(\s*=")
 _COUNTS = re.compile(r"\{[ \t]*([0-9]{0,12})[ \t]*(?:(,)[ \t]*([0-9]{0,12})[ \t]*)?\}")
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
@@ -67,6 +72,7 @@ def read_gbnf(
     start: str = "root",
     budget: Budget | None = None,
     tokens: SpecialTokens | None = None,
+    may_have_options: bool = True,
 ) -> Cfg:
     """Read a GBNF or W3C EBNF grammar.
 
@@ -76,6 +82,7 @@ def read_gbnf(
         start: the start rule; in W3C notation the first rule if there is none of this name.
         budget: the limits of the reader.
         tokens: of the vocabulary; None: every token is taken for known.
+        may_have_options: False: options of rules are refused.
     Returns:
         A pruned grammar. Left recursion is kept: see `left_recursion`.
     Raises:
@@ -83,7 +90,9 @@ def read_gbnf(
     """
     budget = budget or Budget()
     budget.check_source(source)
-    return _Reader(source, GrammarNotation(notation), budget, tokens or AnyTokens()).read(start)
+    reader = _Reader(source, GrammarNotation(notation), budget, tokens or AnyTokens())
+    reader.may_have_options = may_have_options
+    return reader.read(start)
 
 
 class _Reader(MacroBuilder):
@@ -91,11 +100,13 @@ class _Reader(MacroBuilder):
 
     def __init__(self, source: str, notation: GrammarNotation, budget: Budget, tokens: SpecialTokens) -> None:
         self.source, self.budget, self.known = source, budget, tokens
-        self.is_w3c = notation is GrammarNotation.W3C
+        self.notation, self.is_w3c = notation, notation is GrammarNotation.W3C
         self.title = "EBNF grammar" if self.is_w3c else "GBNF grammar"
         self.space = _SPACE[notation]
         self.at = 0
         self.terminals: dict[str, Terminal] = {}
+        self.may_have_options = True
+        self.options: dict[str, tuple[RuleOptions, int]] = {}
 
     def read(self, start: str) -> Cfg:
         definitions: dict[str, Expression] = {}
@@ -132,8 +143,25 @@ class _Reader(MacroBuilder):
             return builder.terminal(part.source, lambda: self.terminals[part.source])
 
         for name, expression in definitions.items():
-            builder.define(rules[name], expression, resolve)
-        return builder.build(rules[start])
+            options = self.options[name][0] if name in self.options else None
+            builder.define(rules[name], expression, resolve, options)
+        cfg = builder.build(rules[start])
+        return self.with_shapes(cfg) if self.options else cfg
+
+    def with_shapes(self, cfg: Cfg) -> Cfg:
+        markers = {}
+        for name, (options, at) in self.options.items():
+            if options.marker:
+                marker = options.marker[0].text
+                if len(options.marker) > 1 or marker[0] != '"' or marker[-1] != '"':
+                    raise self.error(f"rule {name}: options suffix and stop: expected a string", at)
+                markers[name] = _Reader(marker, self.notation, self.budget, self.known).literal('"')
+        try:
+            return with_shaped_rules(cfg, markers, self.budget)
+        except GrammarError as error:
+            self.budget.check()
+            name = error.reason.removeprefix("rule ").split(":")[0]
+            raise self.error(error.reason, self.options[name][1] if name in self.options else 0) from None
 
     def error(self, reason: str, position: int | None = None) -> GrammarError:
         return GrammarError(f"{self.title}: {reason}", self.location(self.at if position is None else position))
@@ -156,13 +184,24 @@ class _Reader(MacroBuilder):
             if _DEFINED.match(self.source, self.at):
                 self.at += 3
                 return name[0]
-            if not self.is_w3c and _OPTIONS.match(self.source, name.end()):
-                raise self.error(
-                    f"rule {name[0]}: options of rules are supported in Lark grammars: write {name[0]}[...]: in a grammar of kind lark",
-                    name.end(),
-                )
+            found = _OPTIONS.match(self.source, name.end())
+            if found is not None:
+                self.read_options(name[0], found)
+                self.at = found.end()
+                return name[0]
         self.at = begin
         return None
+
+    def read_options(self, name: str, found: re.Match[str]) -> None:
+        if not self.may_have_options:
+            raise self.error(
+                f"rule {name}: options of rules are supported where the grammar is the whole constraint, not inside composed forms",
+                found.start(),
+            )
+        try:
+            self.options[name] = read_options(scan(found[1]), name), found.start()
+        except GrammarError as error:
+            raise self.error(f"rule {name}: {error.reason}", found.start()) from None
 
     def expression(self) -> Expression:
         """Read up to the next rule. Brackets are kept on a stack, so nesting costs no recursion."""

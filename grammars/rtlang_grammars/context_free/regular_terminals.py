@@ -2,16 +2,20 @@
 
 GBNF and EBNF have no terminals beyond characters and literals. Rules that are regular become terminals, neighbours within a rule that
 nothing else shares are joined, and a rule that repeats regular parts beside others (`("a" | "${" expression "}")*`) reads a run of them at
-once. The language is unchanged, given that a terminal may end wherever it matches.
+once. The language is unchanged, given that a terminal may end wherever it matches. Rules with options stay rules; before
+that, each rule whose options decide which texts it has (`max_tokens`, `lazy`, ...) becomes one terminal.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
 
 from rtlang_grammars.context_free.cfg import Alternative, Cfg, Rule, RuleCall, Symbol, Terminal, TokenSymbol, prune
 from rtlang_grammars.context_free.folding import regular_languages
+from rtlang_grammars.context_free.notation.built_terminals import shaped_terminal
+from rtlang_grammars.context_free.notation.rule_options import RuleOptions
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
@@ -29,6 +33,51 @@ def with_regular_terminals(cfg: Cfg, budget: Budget) -> Cfg:
     return _Folded(cfg, budget).result()
 
 
+def with_shaped_rules(cfg: Cfg, markers: Mapping[str, Language], budget: Budget) -> Cfg:
+    """The grammar in which each rule with such options is one terminal; other options stay with the rules.
+
+    Args:
+        markers: the texts of `suffix` or `stop`, by the names of rules.
+    Raises:
+        GrammarError: such a rule is not regular or has no text; without a place, the reason begins with the rule.
+    """
+    terminals, rules = list(cfg.terminals), list(cfg.rules)
+    for number, rule in enumerate(cfg.rules):
+        if rule.options is not None and rule.options.shapes_text:
+            rules[number] = _shaped(cfg, number, rule.options, markers.get(rule.name), terminals, budget)
+    return prune(Cfg(tuple(terminals), tuple(rules), cfg.start), budget)
+
+
+def _shaped(
+    cfg: Cfg, number: int, options: RuleOptions, marker: Language | None, terminals: list[Terminal], budget: Budget
+) -> Rule:
+    """The rule of a new terminal."""
+    rule = cfg.rules[number]
+    inner = [replace(each, options=None) if index == number else each for index, each in enumerate(cfg.rules)]
+    reachable = prune(Cfg(cfg.terminals, tuple(inner), number), budget)
+    body = regular_languages(reachable, budget).get(reachable.start)
+    if body is None:
+        beside = sorted({each.name for each in reachable.rules if each.options})
+        raise GrammarError(
+            f"rule {rule.name}: lazy, suffix, stop, max_tokens and max_chars are allowed where a rule consists of literals, classes and "
+            "rules without options that do not contain themselves; "
+            + (f"not of {', '.join(beside)}, with options" if beside else "it contains itself, or a token")
+        )
+    built = shaped_terminal(body, marker, options)
+    if built.language.is_empty(budget):
+        raise GrammarError(
+            f"rule {rule.name}: max_chars = {options.max_chars} leaves it no text: expected at least its shortest text"
+        )
+    kept = options if options.is_reported else None
+    is_nullable = built.language.accepts("", budget)
+    language = built.language.bounded(1, None) if is_nullable else built.language
+    if language.is_empty(budget) or (is_nullable and built.is_lazy):  # it ends before its first character
+        return Rule(rule.name, ((),), kept)
+    is_plain = not built.is_lazy and built.max_tokens is None
+    terminals.append(Terminal(rule.name, language, built=None if is_plain else built))
+    return Rule(rule.name, ((TokenSymbol(len(terminals) - 1),), *([()] if is_nullable else [])), kept)
+
+
 class _Folded:
     """The state of one call of `with_regular_terminals`."""
 
@@ -39,6 +88,7 @@ class _Folded:
         self.terminals: list[Terminal] = []
         self.rules: list[tuple[str, list[Alternative]]] = []
         self.numbers: dict[int, int] = {}
+        self.options: dict[int, RuleOptions | None] = {}
         self.waiting: list[int] = []
         self.made: dict[Hashable, Alternative] = {}
 
@@ -47,7 +97,10 @@ class _Folded:
         start = self._rule(self.cfg.start)
         while self.waiting:
             self._define(self.waiting.pop())
-        rules = tuple(Rule(name, tuple(alternatives)) for name, alternatives in self.rules)
+        rules = tuple(
+            Rule(name, tuple(alternatives), self.options.get(number))
+            for number, (name, alternatives) in enumerate(self.rules)
+        )
         return prune(Cfg(tuple(self.terminals), rules, start.rule), self.budget)
 
     def _new_rule(self, name: str) -> RuleCall:
@@ -58,7 +111,9 @@ class _Folded:
     def _rule(self, index: int) -> RuleCall:
         """The new rule of an old one."""
         if index not in self.numbers:
-            self.numbers[index] = self._new_rule(self.cfg.rules[index].name).rule
+            rule = self.cfg.rules[index]
+            number = self.numbers[index] = self._new_rule(rule.name).rule
+            self.options[number] = rule.options
             self.waiting.append(index)
         return RuleCall(self.numbers[index])
 
@@ -67,7 +122,7 @@ class _Folded:
         alternatives = self._inlined(index)
         runs = [each[:-1] for each in alternatives if len(each) > 1 and each[-1] == RuleCall(index)]
         repeated = [run for run in runs if all(self._language(each) is not None for each in run)]
-        if repeated and len(repeated) < len(alternatives):
+        if repeated and len(repeated) < len(alternatives) and not self.cfg.rules[index].options:
             rest = self._new_rule(self.cfg.rules[index].name)
             language = self._union([self._joined(run) for run in repeated])
             run = None if language is None else self._symbols(("run", index), self.cfg.rules[index].name, language)
@@ -87,7 +142,7 @@ class _Folded:
             first = each[0] if len(each) == 2 and each[1] == RuleCall(index) else None
             ways: tuple[Alternative, ...] = ()
             if isinstance(first, RuleCall) and first.rule not in self.regular and first.rule != index:
-                ways = self.cfg.rules[first.rule].alternatives
+                ways = () if self.cfg.rules[first.rule].options else self.cfg.rules[first.rule].alternatives
             if first is not None and self.uses[first] == 1 and 0 < len(ways) <= _MAX_INLINED:
                 found += [(*way, each[1]) for way in ways]
             else:
@@ -165,7 +220,7 @@ class _Folded:
         if isinstance(symbol, RuleCall):
             return self.regular.get(symbol.rule)
         terminal = self.cfg.terminals[symbol.terminal]
-        return terminal.language if terminal.tokens is None else None
+        return terminal.language if terminal.is_plain else None
 
     def _joined(self, run: tuple[Symbol, ...]) -> Language | None:
         """The concatenation; None if it is not possible, for want of a language or because one looks behind."""

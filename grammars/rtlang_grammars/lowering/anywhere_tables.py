@@ -5,6 +5,7 @@ Terminals are made as large as the rules allow (`context_free.regular_terminals`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from lark.grammar import NonTerminal, Rule
@@ -13,9 +14,11 @@ from lark.grammar import Terminal as LarkTerminal
 from rtlang_grammars.context_free.cfg import Cfg, Terminal, TokenSymbol
 from rtlang_grammars.context_free.left_recursion import without_left_recursion
 from rtlang_grammars.context_free.lexer_build.anywhere_automaton import AnywhereAutomaton
+from rtlang_grammars.context_free.lexer_build.inherited_temperatures import with_temperatures
 from rtlang_grammars.context_free.lexer_build.parser_tables import ParserTables
 from rtlang_grammars.context_free.regular_terminals import with_regular_terminals
 from rtlang_grammars.lowering.lexed_tables import LexedTables
+from rtlang_grammars.lowering.report_tables import reports_of
 from rtlang_grammars.machine.lexer_run.lexer_layout import ANYWHERE
 from rtlang_grammars.machine.lexer_run.lexer_tables import RuleReports
 from rtlang_grammars.spec.errors import GrammarError
@@ -37,17 +40,21 @@ class AnywhereTables(LexedTables):
         """
         self.cfg = cfg if ignored else with_regular_terminals(cfg, budget)
         try:
-            rules = _parser(self.cfg, ignored, budget)
-        except GrammarError:
+            rules, self.reports = _parser(self.cfg, ignored, budget)
+        except GrammarError as error:
             budget.check()
+            if cfg.has_options:  # without left recursion, rules are not what is written
+                reason = re.sub(r"^Lark grammar: |(?<=rule )\d+ ", "", error.reason)
+                raise GrammarError(
+                    f"options of rules: {reason}; make what is repeated or comes first not empty"
+                ) from None
             self.cfg = without_left_recursion(
                 self.cfg, budget
             )  # rules that begin with themselves after parts that may be empty
-            rules = _parser(self.cfg, ignored, budget)
+            rules, self.reports = _parser(self.cfg, ignored, budget)
         terminals = (*self.cfg.terminals, *ignored)
         self.names = [each.name for each in terminals]
         self.token_sets = {each.tokens for each in terminals if each.tokens is not None}
-        self.reports = RuleReports()
         self.ignored, self.columns = frozenset(range(len(self.cfg.terminals), len(terminals))), None
         self._automaton = automaton = AnywhereAutomaton(terminals, budget)
         automaton.end_only_before(_followers(rules, self.ignored))
@@ -59,7 +66,7 @@ class AnywhereTables(LexedTables):
         return any(self._automaton.may_end_within_runs(each, _MANY_BYTES) for each in self.ignored)
 
 
-def _parser(cfg: Cfg, ignored: Sequence[Terminal], budget: Budget) -> ParserTables:
+def _parser(cfg: Cfg, ignored: Sequence[Terminal], budget: Budget) -> tuple[ParserTables, RuleReports]:
     names = [f"{number} {each.name}" for number, each in enumerate((*cfg.terminals, *ignored))]
     heads = [f"{number} {each.name}" for number, each in enumerate(cfg.rules)]
     rules = [
@@ -73,7 +80,21 @@ def _parser(cfg: Cfg, ignored: Sequence[Terminal], budget: Budget) -> ParserTabl
         for number, rule in enumerate(cfg.rules)
         for alternative in rule.alternatives
     ]
-    return ParserTables(rules, heads[cfg.start], names, budget)
+    options = {heads[number]: rule.options for number, rule in enumerate(cfg.rules) if rule.options is not None}
+    built = {
+        heads[number]: terminal
+        for number, rule in enumerate(cfg.rules)
+        for alternative in rule.alternatives
+        if len(alternative) == 1 and isinstance(alternative[0], TokenSymbol)
+        if (terminal := cfg.terminals[alternative[0].terminal].built) is not None
+    }
+    plain, start, origins = with_temperatures(tuple(rules), heads[cfg.start], options, budget)
+    tables = ParserTables(plain, start, names, budget)
+    return tables, reports_of(tables.head_names, origins, options, built, has_budgets=_has_budgets(cfg))
+
+
+def _has_budgets(cfg: Cfg) -> bool:
+    return any(each.built is not None and each.built.max_tokens is not None for each in cfg.terminals)
 
 
 def _followers(rules: ParserTables, ignored: frozenset[int]) -> list[set[int]]:

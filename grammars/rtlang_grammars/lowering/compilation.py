@@ -195,7 +195,9 @@ def build_rules(compilation: Compilation, budget: Budget) -> Built | AnywhereTab
     """
     from rtlang_grammars.lowering.anywhere_tables import AnywhereTables  # it imports lark
 
-    cfg, ignored = _read_rules(compilation.constraint, budget, compilation.tokens)
+    cfg, ignored = _read_rules(compilation.constraint, budget, compilation.tokens, may_have_options=True)
+    if cfg.has_options:
+        return AnywhereTables(cfg, budget)
     whole = with_ignored(cfg, ignored)
     language = regular_languages(whole, budget).get(whole.start)
     if language is None:
@@ -305,7 +307,9 @@ def _grammar_tables(cfg: Cfg, budget: Budget) -> tuple[Tables, int]:
     return tables, GrammarTables(grammar, tables, budget).build()
 
 
-def _read_rules(constraint: Constraint, budget: Budget, tokens: SpecialTokens | None) -> tuple[Cfg, Sequence[Terminal]]:
+def _read_rules(
+    constraint: Constraint, budget: Budget, tokens: SpecialTokens | None, *, may_have_options: bool = False
+) -> tuple[Cfg, Sequence[Terminal]]:
     """A grammar without a lexer (GBNF, EBNF, or Lark with `Lexer.ANYWHERE`) and the terminals that it ignores.
 
     Raises:
@@ -316,7 +320,10 @@ def _read_rules(constraint: Constraint, budget: Budget, tokens: SpecialTokens | 
 
         return read_lark_apart(constraint.source, budget=budget, tokens=tokens)
     notation = GrammarNotation.GBNF if constraint.kind is ConstraintKind.GBNF else GrammarNotation.W3C
-    return read_gbnf(constraint.source, notation=notation, budget=budget, tokens=tokens), ()
+    cfg = read_gbnf(
+        constraint.source, notation=notation, budget=budget, tokens=tokens, may_have_options=may_have_options
+    )
+    return cfg, ()
 
 
 def _choice_tables(source: str, budget: Budget, tokens: SpecialTokens | None) -> tuple[Tables, int]:

@@ -6,7 +6,7 @@ stacks are alive their contexts join; such contexts are made when a text first n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,9 @@ from rtlang_grammars.context_free.lexer_build.lexer_automaton import LexerAutoma
 from rtlang_grammars.context_free.lexer_build.optional_terminals import with_optional_terminals
 from rtlang_grammars.context_free.lexer_build.parser_tables import ParserTables
 from rtlang_grammars.context_free.lexer_build.token_terminals import with_disjoint_tokens
+from rtlang_grammars.context_free.notation.terminal_expressions import BuiltTerminal
 from rtlang_grammars.lowering.lexer_loops import LexerLoops
+from rtlang_grammars.lowering.report_tables import reports_of
 from rtlang_grammars.lowering.schema_rules import SchemaRules
 from rtlang_grammars.machine.lexed.ways_on import NO_WATCHES, Kind, TooLargeError, WaysOn
 from rtlang_grammars.machine.lexer_run.lexer_layout import (
@@ -41,7 +43,6 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
     LexerArrays,
     ParserArrays,
 )
-from rtlang_grammars.machine.lexer_run.lexer_tables import Capture, RuleReports
 from rtlang_grammars.spec.constraint import Indentation
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
@@ -89,7 +90,15 @@ class LexedTables:
         rules, first, origins = with_temperatures(found.rules, start, found.options, budget)
         self._written = rules, first
         parser = ParserTables(rules, first, self.names, budget)
-        self.reports = _reports(found, parser.head_names, origins)
+        self.reports = reports_of(
+            parser.head_names,
+            origins,
+            found.options,
+            _built_by_rule(found),
+            has_budgets=any(each.built is not None and each.built.max_tokens is not None for each in found.terminals),
+        )
+        if found.indentation is not None and self.reports.captures:
+            raise GrammarError("Lark grammar: capture is not supported together with indentation")
         self.ignored = frozenset(i for i, name in enumerate(self.names) if name in found.ignored)
         automaton = LexerAutomaton(terminals, budget, is_lark=is_lark, ignored=self.ignored, columns=self.columns)
         inner = {each.name for each in found.terminals if each.built is not None and each.built.is_inner}
@@ -343,32 +352,15 @@ class LexedTables:
         )
 
 
-def _reports(source: LarkSource, heads: Sequence[str], origins: Mapping[str, tuple[str, float | None]]) -> RuleReports:
-    """The options of rules by the numbers of origins."""
-    captures: dict[int, Capture] = {}
-    temperatures: dict[int, float] = {}
-    by_rule = {rule.origin.name: rule.expansion for rule in source.rules}
-    built = {each.name: each.built for each in source.terminals}
-    for number, written in enumerate(heads):
-        name, temperature = origins.get(written, (written, None))
-        if temperature is not None:
-            temperatures[number] = temperature
-        options = source.options.get(name)
-        if options is None or not (options.capture or options.marker_capture or options.is_hidden):
-            continue
-        if source.indentation is not None:
-            raise GrammarError(f"Lark grammar: rule {name}: capture is not supported together with indentation")
-        body = by_rule.get(name)
-        terminal = built.get(body[0].name.removesuffix("?")) if options.marker and body else None
-        captures[number] = Capture(
-            options.capture,
-            None if terminal is None else terminal.body,
-            None if terminal is None else terminal.marker,
-            options.marker_capture,
-            options.is_hidden,
-        )
-    has_budgets = any(each is not None and each.max_tokens is not None for each in built.values())
-    return RuleReports(temperatures, captures, has_budgets)
+def _built_by_rule(source: LarkSource) -> dict[str, BuiltTerminal]:
+    """The terminals of rules with options by the names of these."""
+    built = {each.name: each.built for each in source.terminals if each.built is not None}
+    found: dict[str, BuiltTerminal] = {}
+    for rule in source.rules:
+        name = rule.expansion[0].name.removesuffix("?") if rule.expansion else ""
+        if rule.origin.name in source.options and name in built:
+            found[rule.origin.name] = built[name]
+    return found
 
 
 def _actions(tables: ParserTables) -> tuple[Ints, Ints]:

@@ -417,7 +417,7 @@ class StructureTables:
                 cfg = read_lark(source, budget=budget, tokens=self._tokens)
             else:
                 notation = GrammarNotation.GBNF if kind is ConstraintKind.GBNF else GrammarNotation.W3C
-                cfg = read_gbnf(source, notation=notation, budget=budget, tokens=self._tokens)
+                cfg = read_gbnf(source, notation=notation, budget=budget, tokens=self._tokens, may_have_options=False)
             found = self._grammar.add(without_left_recursion(cfg, budget), self.tables, budget)
             self._starts[leaf.constraint] = found
         return found

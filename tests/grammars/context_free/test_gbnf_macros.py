@@ -74,7 +74,6 @@ def test_tokens_are_terminals() -> None:
         ("root ::= Substring()", "expected strings only", "1:19"),
         ("root ::= Token()", "expected ids of tokens", "1:15"),
         ('root ::= TokenTagDispatch((1, a), excludes=(1,))\na ::= "a"', "both a trigger and excluded", "1:26"),
-        ('root[temperature=0.7] ::= "a"', "options of rules are supported in Lark grammars", "1:5"),
     ],
 )
 def test_errors_have_a_place_and_say_what_is_allowed(source: str, reason: str, location: str) -> None:

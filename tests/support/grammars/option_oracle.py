@@ -31,7 +31,7 @@ def words_of(pattern: str) -> frozenset[str]:
 
 
 @functools.cache
-def _prefixes(words: frozenset[str]) -> frozenset[str]:
+def prefixes_of(words: frozenset[str]) -> frozenset[str]:
     """What can be read of words that are longer."""
     return frozenset(word[:end] for word in words for end in range(len(word)))
 
@@ -159,7 +159,7 @@ class OptionInterpreter:
         expired = dict(reached.expired)
         for terminal in self._expected(reached.states):
             text = reached.lexeme
-            is_begun = text in _prefixes(terminal.words) or text in terminal.words
+            is_begun = text in prefixes_of(terminal.words) or text in terminal.words
             has_ended_lazily = terminal.is_lazy and terminal.first_end(text) is not None
             is_used_up = terminal.max_tokens is not None and count >= terminal.max_tokens
             if text and is_used_up and is_begun and not has_ended_lazily and terminal.name not in expired:
@@ -243,7 +243,7 @@ class OptionInterpreter:
         if expired is not None and self._expired_end(terminal, text, expired) is not None:
             return False
         following = text + letter
-        return following in terminal.words or following in _prefixes(terminal.words)
+        return following in terminal.words or following in prefixes_of(terminal.words)
 
     def _winner(self, place: OptionPlace) -> tuple[OptionTerminal | None, bool]:
         """The terminal that ends after the present lexeme, if it ended here, and whether it must."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.context_free.cfg import Terminal
+from rtlang_grammars.context_free.lexer_build.built_threads import built_states
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 from rtlang_grammars.spec.tokens import SpellingAutomaton
@@ -41,8 +42,13 @@ class AnywhereAutomaton:
         """
         self.budget = budget
         self._num_terminals = len(terminals)
-        table, self._owners, accepting, self._entries = _joined(terminals, budget)
-        table, numbers, firsts = _minimal(table, np.where(accepting, self._owners, -1))
+        table, self._owners, accepting, self._entries, expired = _joined(terminals, budget)
+        labels = np.where(accepting, self._owners, -1)
+        counted = np.flatnonzero(expired >= 0)
+        labels[counted] = self._num_terminals + counted  # they stay apart from others
+        table, numbers, firsts = _minimal(table, labels)
+        self._expired: list[int] = np.append(numbers, -1)[expired[firsts]].tolist()
+        self._max_tokens = [0 if each.built is None else each.built.max_tokens or 0 for each in terminals]
         self._entries = numbers[self._entries].tolist()
         self._owners, self._is_accepting = self._owners[firsts], accepting[firsts]
         columns, found = np.unique(table, axis=1, return_inverse=True)
@@ -89,10 +95,13 @@ class AnywhereAutomaton:
         num_lists, codes = len(self.lists), dict(self._codes)
         found = [self._number(True, tuple(sorted({self._entries[each] for each in context}))) for context in contexts]
         rows: list[tuple[Ints, Ints]] = []
+        expiries: list[tuple[int, int]] = []
         try:
             while num_before + len(rows) < len(self._states):
                 self.budget.spend(states=1, num_bytes=12 * self.num_classes)
-                rows.append(self._row(self._states[num_before + len(rows)][1]))
+                members = self._states[num_before + len(rows)][1]
+                expiries.append(self._expiry(members))
+                rows.append(self._row(members))
         except GrammarError:
             for state in self._states[num_before:]:
                 del self._numbers[state]
@@ -103,13 +112,13 @@ class AnywhereAutomaton:
             self.following = np.vstack([self.following, *(row[0] for row in rows)])
             self.winners = np.vstack([self.winners, *(row[1] for row in rows)])
             self.num_behind = np.zeros_like(self.winners)
+            self.expiries += expiries
         for is_start, members in self._states[num_before:]:
             owners = {int(each) for each in self._owners[list(members)]}
             self.wins.append(frozenset((each, self._everything, self._everything) for each in owners))
             self.is_start.append(is_start)
             self.is_sure.append(False)
             self.pending.append(frozenset())
-            self.expiries.append((0, -1))
         return found
 
     def may_end_within_runs(self, terminal: int, num_bytes: int) -> bool:
@@ -130,6 +139,15 @@ class AnywhereAutomaton:
             found = self._numbers[key] = len(self._states)
             self._states.append(key)
         return found
+
+    def _expiry(self, members: tuple[int, ...]) -> tuple[int, int]:
+        """See `LexerAutomaton.expiries`."""
+        budgets = [self._max_tokens[self._owners[each]] if self._expired[each] >= 0 else 0 for each in members]
+        least = min((each for each in budgets if each), default=0)
+        if not least:
+            return 0, -1
+        after = {self._expired[each] if most == least else each for each, most in zip(members, budgets, strict=True)}
+        return least, self._number(False, tuple(sorted(after)))
 
     def _row(self, members: tuple[int, ...]) -> tuple[Ints, Ints]:
         """The states after each class, and the terminals that end before it."""
@@ -170,12 +188,17 @@ class AnywhereAutomaton:
 
 def _joined(
     terminals: Sequence[Terminal], budget: Budget
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], list[int]]:
-    """The automata of all terminals as one table int64 [num_states, 256], the terminal of each state, whether it accepts; the starts."""
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], list[int], NDArray[np.int64]]:
+    """The automata of all terminals as one table int64 [num_states, 256].
+
+    Returns:
+        The table, the terminal of each state, whether it accepts, where terminals start, and for each state that after a budget or -1.
+    """
     rows: list[NDArray[np.int32]] = []
     owners: list[int] = []
     accepting: list[bool] = []
     entries: list[int] = []
+    expired: list[int] = []
     for number, terminal in enumerate(terminals):
         base = len(rows)
         entries.append(base)
@@ -186,12 +209,20 @@ def _joined(
                     row[first : last + 1] = base + to
                 rows.append(row)
                 accepting.append(not moves)
+        elif terminal.built is not None:
+            for state in built_states(terminal.built, budget):
+                row = np.full(256, -1, dtype=np.int32)
+                for to, symbols in state.moves:
+                    row[[byte for byte in range(256) if symbols >> byte & 1]] = base + to
+                rows.append(row)
+                accepting.append(state.is_match)
+                expired.append(base + state.expired if state.expired >= 0 else -1)
         else:
             automaton = terminal.language.automaton(budget)
             places, todo = {automaton.start: base}, [automaton.start]
-            for state in todo:  # grows during iteration
+            for at in todo:  # grows during iteration
                 budget.spend(states=1, num_bytes=1024)
-                targets, index = automaton.compressed_row(state)
+                targets, index = automaton.compressed_row(at)
                 numbers = []
                 for target in targets:
                     if target >= 0 and target not in places:
@@ -199,10 +230,17 @@ def _joined(
                         todo.append(target)
                     numbers.append(places[target] if target >= 0 else -1)
                 rows.append(np.array(numbers, dtype=np.int32)[index])
-                accepting.append(automaton.is_accepting(state))
+                accepting.append(automaton.is_accepting(at))
         owners += [number] * (len(rows) - base)
+        expired += [-1] * (len(rows) - len(expired))
     table = np.array(rows, dtype=np.int64).reshape(-1, 256)
-    return table, np.array(owners, dtype=np.int64), np.array(accepting, dtype=np.bool_), entries
+    return (
+        table,
+        np.array(owners, dtype=np.int64),
+        np.array(accepting, dtype=np.bool_),
+        entries,
+        np.array(expired, dtype=np.int64),
+    )
 
 
 def _minimal(

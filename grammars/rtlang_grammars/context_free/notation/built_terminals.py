@@ -26,6 +26,22 @@ def build_terminals(plain: PlainLark, budget: Budget, find_patterns: FindPattern
     return _Builder(plain, budget, find_patterns).build() if plain.terminals else {}
 
 
+def shaped_terminal(body: Language, marker: Language | None, options: RuleOptions) -> BuiltTerminal:
+    """The terminal of a rule with options.
+
+    Args:
+        body: the texts of the rule.
+        marker: the texts of `suffix` or `stop`; None without.
+    """
+    whole = body if marker is None else body.concat(marker)
+    if options.max_chars is not None:
+        most = options.max_chars
+        within = whole.bounded(0, most)
+        whole = within if marker is None else within.union(body.bounded(most, most))
+        body = body.bounded(0, most)
+    return BuiltTerminal(whole, body, options.is_lazy, options.max_tokens, marker)
+
+
 class _Builder:
     def __init__(self, plain: PlainLark, budget: Budget, find_patterns: FindPatterns) -> None:
         self._plain, self._budget = plain, budget
@@ -40,17 +56,10 @@ class _Builder:
 
     def _built(self, name: str, source: TerminalSource) -> BuiltTerminal:
         try:
-            body, options = self._language(name), source.options or RuleOptions()
-            whole, marker = body, None
+            body, options, marker = self._language(name), source.options or RuleOptions(), None
             if options.marker:
                 marker = evaluate(options.marker, lambda leaf: self._leaf(source.scope, leaf), self._budget)
-                whole = body.concat(marker)
-            if options.max_chars is not None:
-                most = options.max_chars
-                within = whole.bounded(0, most)
-                whole = within.union(body.bounded(most, most)) if options.marker else within
-                body = body.bounded(0, most)
-            return BuiltTerminal(whole, body, options.is_lazy, options.max_tokens, marker)
+            return shaped_terminal(body, marker, options)
         except GrammarError as error:
             self._budget.check()
             if error.reason.startswith("Lark grammar"):

@@ -48,6 +48,16 @@ class RuleOptions:
         """Whether the options decide which texts the rule has, so that it must be a terminal."""
         return bool(self.is_lazy or self.marker or self.max_tokens is not None or self.max_chars is not None)
 
+    @property
+    def is_reported(self) -> bool:
+        """Whether matchers report something of the rule."""
+        return self.temperature is not None or self.has_captures
+
+    @property
+    def has_captures(self) -> bool:
+        """Whether the options decide about captures, of the rule or of enclosing ones."""
+        return bool(self.capture or self.marker_capture or self.is_hidden)
+
 
 def read_options(tokens: Sequence[NotationToken], rule: str) -> RuleOptions:
     """The options between square brackets.

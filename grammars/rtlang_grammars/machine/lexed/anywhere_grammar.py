@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from rtlang_grammars.machine.lexed.anywhere_captures import AnywhereCaptures
 from rtlang_grammars.machine.lexed.lexed_completion import (
     FAR,
     MAX_CACHED,
@@ -32,8 +33,11 @@ _MAX_FORCED_BYTES = 256
 _MAX_READINGS = 4096
 _MAX_MASKS = 1 << 10
 
+_STATE = (1 << 32) - 1
+"""The state in a key of places; the tokens of its lexeme, as far as a budget counts them, lie above."""
+
 Readings: TypeAlias = tuple[Configuration, ...]
-"""Configurations with different states of the lexer, in the order of these."""
+"""Configurations with different states of the lexer or numbers of tokens, in the order of these."""
 
 
 class AnywhereState:
@@ -57,6 +61,7 @@ class AnywhereGrammar:
         readings: follows one reading, and keeps masks.
         index, tables: as given.
         start_place: the place at the start of the text.
+        has_budgets: see `LexedGrammar.has_budgets`.
     """
 
     def __init__(
@@ -79,6 +84,7 @@ class AnywhereGrammar:
         self.index, self.tables, self.lock = index, tables, self.readings.lock
         self._machine = machine
         self._made: object = None
+        self.has_budgets = tables.reports.has_budgets
         self._masks: dict[Readings, Mask] = {}
         start = self.readings.start_place
         self.start_place = AnywhereState((start.configuration,), start.is_complete)
@@ -125,12 +131,17 @@ class AnywhereGrammar:
         if not 0 <= token_id < len(trie.offsets) - 1:
             return None
         start, end = trie.offsets[token_id], trie.offsets[token_id + 1]
-        return None if start == end else self.advance(configuration, trie.data, start, end)
+        if start == end or not self.has_budgets:
+            return None if start == end else self.advance(configuration, trie.data, start, end)
+        with self.lock:
+            return self._place(self.counted(self.run(configuration, trie.data[start:end].tobytes())))
 
     def mask(self, configuration: Readings) -> Mask:
         """The tokens that may follow, end tokens among them."""
         if len(configuration) == 1:
             return self.readings.mask(configuration[0])
+        if self.has_budgets:  # what a budget forbids is a matter of the state
+            configuration = tuple(each._replace(num_tokens=0) for each in configuration)
         found = self._masks.get(configuration)
         if found is None:
             rows = np.empty((len(configuration), self.index.num_words), dtype=np.int32)
@@ -160,12 +171,19 @@ class AnywhereGrammar:
         return bytes(text)
 
     def temperature(self, configuration: Readings) -> float | None:
-        """See `GrammarMatcher.temperature`: these grammars have no options of rules."""
-        return None
+        """See `GrammarMatcher.temperature`: the greatest of all readings."""
+        found = [self.readings.temperature(each) for each in configuration]
+        return max((each for each in found if each is not None), default=None)
 
     def captures(self, token_ids: Sequence[int]) -> dict[str, list[bytes]]:
-        """See `GrammarMatcher.captures`: these grammars have no options of rules."""
-        return {}
+        """See `GrammarMatcher.captures`."""
+        if not self.tables.reports.captures:
+            return {}
+        trie = self.index.trie
+        tokens = [trie.data[trie.offsets[each] : trie.offsets[each + 1]].tobytes() for each in token_ids]
+        with self.lock:
+            found = AnywhereCaptures(self.readings).find(tokens)
+        return {name: [self.readings.shown(each) for each in texts] for name, texts in found.items()}
 
     def is_complete(self, configuration: Readings) -> bool:
         """Whether the text may end there."""
@@ -177,31 +195,40 @@ class AnywhereGrammar:
         Raises:
             GrammarError: there are too many.
         """
-        places = {each.state: each.stacks for each in configuration}
+        places = {each.num_tokens << 32 | each.state: each.stacks for each in configuration}
         for byte in data:
             places = self._stepped(places, byte)
             if len(places) > 1:
                 places = dict(self._alive(places))
             if len(places) > _MAX_READINGS:
                 raise GrammarError(f"too ambiguous: the text has more than {_MAX_READINGS} readings")
-        return tuple(Configuration(stacks, state, -1, 0, b"") for state, stacks in sorted(self._alive(places)))
+        return _readings(self._alive(places))
+
+    def counted(self, configuration: Readings) -> Readings:
+        """The readings after one more token, and after the budgets that are used up."""
+        reached: dict[int, set[int]] = {}
+        for each in configuration:
+            after = self.readings.counted(each, each.num_tokens + 1)
+            reached.setdefault(after.num_tokens << 32 | after.state, set()).add(after.stacks)
+        return _readings((key, self.readings.places.stack_sets.union(sets)) for key, sets in reached.items())
 
     def _place(self, reached: Readings) -> AnywhereState | None:
         return AnywhereState(reached, self.is_complete(reached)) if reached else None
 
     def _alive(self, places: dict[int, int]) -> Iterable[tuple[int, int]]:
-        return [(state, stacks) for state, stacks in places.items() if self.readings.places.can_win(stacks, state)]
+        return [(key, stacks) for key, stacks in places.items() if self.readings.places.can_win(stacks, key & _STATE)]
 
     def _stepped(self, places: dict[int, int], byte: int) -> dict[int, int]:
-        """Parser stacks by states of the lexer after a byte."""
+        """Parser stacks by keys of places after a byte."""
         steps = self.readings.places
         column = self.tables.lexer.classes[byte]
         reached: dict[int, set[int]] = {}
-        for state, stacks in places.items():
-            automaton = self.tables.automaton
+        for key, stacks in places.items():
+            automaton, state = self.tables.automaton, key & _STATE
             following, winner = int(automaton.following[state, column]), int(automaton.winners[state, column])
             if following >= 0:
-                reached.setdefault(following, set()).add(stacks)
+                is_counted = key > _STATE and automaton.expiries[following][0]
+                reached.setdefault(key - state + following if is_counted else following, set()).add(stacks)
             for terminal in steps.endings(winner):
                 after = steps.shift(stacks, terminal)
                 if after < 0:
@@ -210,7 +237,7 @@ class AnywhereGrammar:
                 following = int(self.tables.automaton.following[fresh, column])
                 if following >= 0:
                     reached.setdefault(following, set()).add(after)
-        return {state: steps.stack_sets.union(sets) for state, sets in reached.items()}
+        return {key: steps.stack_sets.union(sets) for key, sets in reached.items()}
 
     def _only_step(self, configuration: Readings) -> tuple[bytes, Readings] | None:
         """The only byte that may follow, and the place after it; None where there are several."""
@@ -232,6 +259,11 @@ class AnywhereGrammar:
                 return None
             found = byte, reached
         return found
+
+
+def _readings(places: Iterable[tuple[int, int]]) -> Readings:
+    """Readings of keys with their stacks."""
+    return tuple(Configuration(stacks, key & _STATE, -1, 0, b"", key >> 32) for key, stacks in sorted(places))
 
 
 class AnywhereCompletion:

@@ -109,7 +109,7 @@ class LexedGrammar:
             reached, ends = self._followed(configuration, trie.data[start:end].tobytes())
             if reached is None:
                 return None
-            reached = self._counted(reached, 1 if ends else configuration.num_tokens + 1)
+            reached = self.counted(reached, 1 if ends else configuration.num_tokens + 1)
             return LexedState(reached, self.is_complete(reached))
 
     def temperature(self, configuration: Configuration) -> float | None:
@@ -132,7 +132,7 @@ class LexedGrammar:
                 reached, ends = self._followed(configuration, data)
                 assert reached is not None, "these tokens were accepted"
                 if self.has_budgets:
-                    reached = self._counted(reached, 1 if ends else configuration.num_tokens + 1)
+                    reached = self.counted(reached, 1 if ends else configuration.num_tokens + 1)
                 for terminal, end in ends:
                     lexemes.append(Lexeme(terminal, lexemes[-1].end if lexemes else 0, len(text) + end))
                 configuration, text = reached, text + data
@@ -143,7 +143,7 @@ class LexedGrammar:
                 for terminal, end in ends:
                     lexemes.append(Lexeme(terminal, lexemes[-1].end if lexemes else 0, len(text) + end))
             found = find_captures(self.tables, self.tables.reports, text, lexemes, is_complete=is_complete)
-        return {name: [self._shown(each) for each in texts] for name, texts in found.items()}
+        return {name: [self.shown(each) for each in texts] for name, texts in found.items()}
 
     def mask(self, configuration: Configuration) -> Mask:
         """The tokens that may follow, end tokens among them."""
@@ -182,7 +182,7 @@ class LexedGrammar:
         ends: list[tuple[int, int]] = []
         return self._living.advanced(configuration, data, ends), ends
 
-    def _counted(self, configuration: Configuration, num_tokens: int) -> Configuration:
+    def counted(self, configuration: Configuration, num_tokens: int) -> Configuration:
         """A place with the number of tokens of its lexeme, after the budgets that are used up."""
         automaton, state = self.tables.automaton, configuration.state
         budget, expired = automaton.expiries[state]
@@ -191,7 +191,7 @@ class LexedGrammar:
             budget, expired = automaton.expiries[state]
         return configuration._replace(state=state, num_tokens=num_tokens if budget else 0)
 
-    def _shown(self, text: bytes) -> bytes:
+    def shown(self, text: bytes) -> bytes:
         """A text with special tokens by their names."""
         shown = self.index.vocabulary.shown
         return b"".join(shown([each]) if isinstance(each, int) else each for each in segments_of(text))

@@ -16,7 +16,7 @@ from rtlang_grammars.machine.lexed.lexed_places import Configuration, LexedPlace
 from rtlang_grammars.machine.lexer_run.lexer_layout import MANY, PAIR_TERMINAL, WIN
 from rtlang_grammars.machine.lexer_run.lexer_tables import BoundTables, Capture, RuleReports
 
-_MAX_STACKS = 1_000
+MAX_STACKS = 1_000
 """Stacks of an ambiguous text that are followed at once."""
 
 
@@ -60,23 +60,41 @@ class CaptureParser:
 
     def feed(self, lexeme: Lexeme) -> None:
         """Shift a terminal."""
-        if lexeme.terminal in self._tables.ignored:
-            return
+        if lexeme.terminal not in self._tables.ignored:
+            self._tops = self.shifted(self._tops, lexeme)
+
+    def shifted(self, tops: Sequence[int], lexeme: Lexeme) -> list[int]:
+        """The tops of stacks after a terminal."""
         found: dict[int, None] = {}
-        for top, action in self._actions(lexeme.terminal, lexeme.start):
+        for top, action in self._actions(tops, lexeme.terminal, lexeme.start):
             if action > 0:
                 node = _Node(action - 1, top, lexeme.start, lexeme.end, self._nodes[top].items)
                 found[self._push(node)] = None
-        self._tops = list(found)[:_MAX_STACKS]
+        return list(found)[:MAX_STACKS]
 
     def finish(self, end: int) -> None:
         """Read the end of the text."""
-        self._tops = [top for top, action in self._actions(self._tables.num_terminals, end) if action == 1][:1]
+        self._tops = self.finished(self._tops, end)
 
-    def captures(self) -> dict[str, list[bytes]]:
-        """What was reported."""
+    def finished(self, tops: Sequence[int], end: int) -> list[int]:
+        """The first top after the end of the text, if it may end there."""
+        actions = self._actions(tops, self._tables.num_terminals, end)
+        return [top for top, action in actions if action == 1][:1]
+
+    def state(self, top: int) -> int:
+        """The parser's state at the top of a stack."""
+        return self._nodes[top].state
+
+    def place(self, top: int) -> tuple[int, int]:
+        """The parser's state and the stack below it: two stacks with the same are equal."""
+        return self._nodes[top][:2]
+
+    def captures(self, top: int | None = None) -> dict[str, list[bytes]]:
+        """What was reported up to a stack; None: the preferred one."""
+        if top is None:
+            top = self._tops[0] if self._tops else 0
         found: list[_Item] = []
-        item = self._nodes[self._tops[0]].items if self._tops else None
+        item = self._nodes[top].items
         while item is not None:
             if item.name is not None:
                 found.append(item)
@@ -95,10 +113,10 @@ class CaptureParser:
             self._nodes.append(node)
         return number
 
-    def _actions(self, terminal: int, at: int) -> list[tuple[int, int]]:
+    def _actions(self, tops: Sequence[int], terminal: int, at: int) -> list[tuple[int, int]]:
         """Tops with their actions that shift, after all reductions, in order."""
         parser, found = self._tables.parser, []
-        todo = list(reversed(self._tops))
+        todo = list(reversed(tops))
         seen: set[tuple[int, int]] = set()
         while todo:
             top = todo.pop()
@@ -189,11 +207,11 @@ def find_temperatures(places: LexedPlaces, configuration: Configuration) -> Iter
     goes_on = {int(each) for each in np.unique(automaton.following[state]) if each >= 0}
     reading: set[tuple[int, int]] = set()
     for following in goes_on:
-        reading |= {(stacks, terminal) for terminal in _winning(tables, following)}
+        reading |= {(stacks, terminal) for terminal in winning(tables, following)}
     for ended in {int(each) for each in np.unique(automaton.winners[state]) if each >= 0}:
         after = places.shift(stacks, ended)
         if after >= 0:
-            reading |= {(after, terminal) for terminal in _winning(tables, places.lexer_state(after))}
+            reading |= {(after, terminal) for terminal in winning(tables, places.lexer_state(after))}
     for before, terminal in reading:
         after = -1 if terminal in tables.ignored else places.shift(before, terminal)
         for node in places.stack_sets.tops(after) if after >= 0 else ():
@@ -202,7 +220,7 @@ def find_temperatures(places: LexedPlaces, configuration: Configuration) -> Iter
                     yield temperatures[head]
 
 
-def _winning(tables: BoundTables, state: int) -> Iterator[int]:
+def winning(tables: BoundTables, state: int) -> Iterator[int]:
     """The terminals that can still win from a state of the lexer."""
     lexer = tables.lexer
     at, count, _ = lexer.wins[int(lexer.states[state, WIN])].tolist()
