@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from rtlang_grammars.context_free.notation.foreign_patterns import with_python_patterns
 from rtlang_grammars.context_free.notation.parameters import with_parameters_written_out
 from rtlang_grammars.context_free.notation.rule_options import RuleOptions, read_options
 from rtlang_grammars.context_free.notation.scanner import (
@@ -120,6 +121,7 @@ def read_notation(source: str) -> PlainLark:
     Raises:
         GrammarError: an extension is malformed or used where it is not allowed, with `line:column`.
     """
+    source = with_python_patterns(source)
     if _IS_EXTENDED.search(source) is None:
         return PlainLark(source, source)
     source = with_parameters_written_out(source)
