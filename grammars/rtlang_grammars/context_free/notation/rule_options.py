@@ -129,7 +129,7 @@ def _number(option: str, found: dict[str, tuple[NotationToken, ...]], low: float
     except ValueError:
         number = math.nan
     if not low <= number < high:
-        raise GrammarError(f"option {option} = {written}: expected a number from {low}")
+        raise GrammarError(f"option {option} = {written}: expected a finite number from {low}")
     return number
 
 
