@@ -76,8 +76,8 @@ class LexedGrammar:
 
     @property
     def is_worn(self) -> bool:
-        """Whether so many stacks were seen that new texts should begin with a fresh copy."""
-        return self.places.stack_sets.num_kept > _MAX_STACKS
+        """Whether so many places were seen that new texts should begin with a fresh copy."""
+        return self.places.stack_sets.num_kept > _MAX_STACKS or self._living.is_worn
 
     def renewed(self) -> LexedGrammar:
         """A copy that has seen no text."""

@@ -33,6 +33,11 @@ class LivingPlaces:
             WaysOn(places.tables, Kind.MANY),
         )
 
+    @property
+    def is_worn(self) -> bool:
+        """Whether so many answers are kept that new texts should begin with none."""
+        return len(self._living) > _MAX_LIVING
+
     def is_alive(self, configuration: Configuration) -> bool:
         """Whether the text so far can be completed."""
         return self._places.can_win(configuration.stacks, configuration.state) == 1 or (
@@ -90,10 +95,9 @@ class LivingPlaces:
             found = self._has_way_on(configuration, watches) or any(
                 self._is_living(reached, watches | {watch}) for reached, watch in self._ways_back(configuration)
             )
-            if len(self._living) + len(self._reaching) > _MAX_LIVING:
-                self._living.clear()
+            if len(self._reaching) > _MAX_LIVING:
                 self._reaching.clear()
-            self._living[key] = found
+            self._living[key] = found  # never asked again: a short answer must not differ from one in a mask
         return found
 
     def _has_way_on(self, configuration: Configuration, watches: Watches) -> bool:

@@ -381,11 +381,12 @@ class WaysOn:
             has_ends = np.array([any(size == 1 for _, size in each) for each in automaton.pending])
             has_ends |= ((winners >= 0) & (num_behind == 0)).any(axis=1)
             num_back = np.where(winners >= 0, num_behind, -1).max(axis=1).astype(np.int64)
-            before = -1
-            while before != (now := int(has_ends.sum() + num_back.sum())):
-                before = now
-                has_ends |= ((following >= 0) & has_ends[following]).any(axis=1)
-                num_back = np.maximum(num_back, np.where(following >= 0, num_back[following] - 1, -1).max(axis=1))
+            has_changed = True
+            while has_changed:
+                ends = has_ends | ((following >= 0) & has_ends[following]).any(axis=1)
+                back = np.maximum(num_back, np.where(following >= 0, num_back[following] - 1, -1).max(axis=1))
+                has_changed = bool((ends != has_ends).any() or (back != num_back).any())
+                has_ends, num_back = ends, back
             self._facts = _Facts(has_ends, num_back.tolist())
         return self._facts
 

@@ -31,6 +31,7 @@ CASES = [
     ("start: A+ A B\nA: /[ab]+/\nB: /a/", "ab", 7),
     ('start: r "=" | T\nr: T T r* | "i"\nT: /a+(?=[i ])/\n%ignore " "', "ai= ", 5),
     ('start: W+ W X+ | (X W? X)*\nW: /[a-z]+\\b/\nX: /x(ab|a)/\n%ignore " "', "xa ", 6),
+    ('start: (T? "i" E?)+\nE: /=(?=a|é)/\nT: /a*?b/', "ab=i", 5),
     ("start: A B\nA: /a/ | /a.bc/\nB: /.b/ | /.b[^c]/", "abc.", 6),
 ]
 
