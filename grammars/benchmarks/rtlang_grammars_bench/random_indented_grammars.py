@@ -82,8 +82,9 @@ def random_indented_grammar(rng: random.Random) -> tuple[str, Indentation]:
             rng.choice(['%ignore " "', "%ignore /[ \\t]+/", "%ignore /#[^\\n]*/", ""]),
         ]
     )
-    opened = [name for name, text in (("LPAR", '"("'), ("LSQB", '"["')) if text in source and rng.random() < 0.8]
-    closed = [name for name, text in (("RPAR", '")"'), ("RSQB", '"]"')) if text in source and rng.random() < 0.8]
+    has_brackets = rng.random() < 0.8
+    opened = [name for name, text in (("LPAR", '"("'), ("LSQB", '"["')) if has_brackets and text in source]
+    closed = [name for name, text in (("RPAR", '")"'), ("RSQB", '"]"')) if has_brackets and text in source]
     return source, Indentation(newline, indent, dedent, tuple(opened), tuple(closed), rng.choice([1, 3, 4, 8]))
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rtlang_grammars.context_free.lark_source import LarkSource, SourceTerminal, read_source
 from rtlang_grammars.context_free.lexer_build.anywhere_automaton import AnywhereAutomaton
 from rtlang_grammars.context_free.lexer_build.blocked_terminals import BlockedTerminals
+from rtlang_grammars.context_free.lexer_build.bracket_depths import check_brackets
 from rtlang_grammars.context_free.lexer_build.free_sequences import FreeSequences, covers, doomed_terminals
 from rtlang_grammars.context_free.lexer_build.indentation import NUM_COLUMNS, numbered
 from rtlang_grammars.context_free.lexer_build.inherited_temperatures import with_temperatures
@@ -90,6 +91,8 @@ class LexedTables:
         rules, first, origins = with_temperatures(found.rules, start, found.options, budget)
         self._written = rules, first
         parser = ParserTables(rules, first, self.names, budget)
+        if self.columns is not None:
+            check_brackets(parser, self.columns, self.names)
         self.reports = reports_of(
             parser.head_names,
             origins,

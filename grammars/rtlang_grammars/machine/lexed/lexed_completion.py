@@ -24,6 +24,7 @@ may end where they could go on, which is needed if the next text does not fit.""
 _UNITS_A_TRY, UNITS_A_STATE = 4, 2  # see WorkLimit
 MAX_CACHED = 1 << 14
 _MAX_ENDINGS = 3
+_MAX_BEGUN = 256
 FAR = 1 << 40
 
 
@@ -107,19 +108,19 @@ class LexedCompletion:
                 estimate = len(text) + greed * self._rest(stacks)
                 heapq.heappush(queue, (estimate, next(order), text, *key))
 
-        push(b"", start.stacks, start.state, everything)
-        if start.last >= 0:  # the lexeme may end at its last match, and what follows it begin another
-            stacks = places.shift(start.stacks, start.last)
-            if stacks >= 0:
-                reached = places.run(places.fresh(stacks), start.tail[start.last_at :])
-                if reached is not None:
-                    push(b"", reached.stacks, reached.state, everything)
-        for terminal, num_bytes in automaton.pending[start.state]:
-            stacks = places.shift(start.stacks, terminal)
-            if stacks >= 0 and num_bytes <= len(start.tail):
-                reached = places.run(places.fresh(stacks), start.tail[len(start.tail) - num_bytes :])
-                if reached is not None:
-                    push(b"", reached.stacks, reached.state, everything)
+        begun = [start]
+        while begun:  # the lexeme may end before the last bytes, and they begin others
+            at = begun.pop()
+            push(b"", at.stacks, at.state, everything)
+            ends = list(automaton.pending[at.state])
+            if at.last >= 0:
+                ends.append((at.last, len(at.tail) - at.last_at))
+            for terminal, num_bytes in ends:
+                stacks = places.shift(at.stacks, terminal) if num_bytes <= len(at.tail) else -1
+                if stacks >= 0:
+                    reached = places.run(places.fresh(stacks), at.tail[len(at.tail) - num_bytes :])
+                    if reached is not None and len(begun) < _MAX_BEGUN:
+                        begun.append(reached)
         for _ in range(num_tries):
             if not queue:
                 return None
