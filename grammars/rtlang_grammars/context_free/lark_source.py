@@ -54,8 +54,8 @@ class SourceTerminal:
         text: the text of a literal; None for a regular expression.
         flags: letters of `imslux`.
         max_width: of the pattern, by lark's measure.
-        num_chars: characters of the pattern as written.
-        location: `line:column` of its definition or first use; None for imported ones.
+        written: the pattern, or the names of tokens, as written.
+        grammar: the text of the grammar.
         tokens: ids of tokens, any one of which it is; None for text.
         built: its language, where lark cannot define it; `pattern` is empty then.
     """
@@ -66,10 +66,21 @@ class SourceTerminal:
     flags: str
     priority: int
     max_width: int
-    num_chars: int
-    location: str | None
+    written: str
+    grammar: str
     tokens: Ranges | None = None
     built: BuiltTerminal | None = None
+
+    @property
+    def num_chars(self) -> int:
+        """Characters of the pattern as written."""
+        return len(self.written)
+
+    @property
+    def location(self) -> str | None:
+        """`line:column` of its definition or first use, found in time linear in the grammar; None for imported ones."""
+        is_pattern = self.tokens is None and self.built is None
+        return location_of(self.name, self.grammar, self.written if is_pattern else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,16 +350,16 @@ def _check_no_tokens(definitions: dict[str, Tree[Any] | None], source: TokenSour
 
 
 def _token(name: str, source: TokenSource, known: SpecialTokens) -> SourceTerminal:
-    tokens, location = source.tokens[name], location_of(name, source.text)
+    tokens = source.tokens[name]
     try:
         ranges = known.resolve(tokens)
     except GrammarError as error:
-        raise GrammarError(f"Lark grammar: {error.reason}", location) from None
-    return SourceTerminal(name, "", None, "", 0, SPELLING_BYTES, len(tokens.source), location, ranges)
+        raise GrammarError(f"Lark grammar: {error.reason}", location_of(name, source.text)) from None
+    return SourceTerminal(name, "", None, "", 0, SPELLING_BYTES, tokens.source, source.text, ranges)
 
 
 def _built(name: str, terminal: BuiltTerminal, text: str) -> SourceTerminal:
-    return SourceTerminal(name, "", None, "", 0, SPELLING_BYTES, 0, location_of(name, text), None, terminal)
+    return SourceTerminal(name, "", None, "", 0, SPELLING_BYTES, "", text, None, terminal)
 
 
 def _terminal(found: TerminalDef, text: str, known: SpecialTokens) -> SourceTerminal:
@@ -369,8 +380,8 @@ def _terminal(found: TerminalDef, text: str, known: SpecialTokens) -> SourceTerm
         "".join(sorted(pattern.flags)),
         found.priority,
         width,
-        len(pattern.value),
-        location_of(found.name, text, pattern.value),
+        pattern.value,
+        text,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rtlang_grammars.context_free import lark_source
 from rtlang_grammars.context_free.lark_source import read_source
 from rtlang_grammars.spec.errors import GrammarError
 from tests.support.grammars.lexed_grammars import accepts, lexed_grammar
@@ -85,3 +86,16 @@ def test_an_error_says_where(source: str, location: str) -> None:
     with pytest.raises(GrammarError) as caught:
         read_source(source)
     assert caught.value.location == location
+
+
+def test_no_place_is_looked_up_before_an_error_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look-up reads the whole grammar: those of 10,000 literals took 28 s of a compile of 2 s."""
+    monkeypatch.setattr(lark_source, "location_of", lambda *_: pytest.fail("a place was looked up"))
+    found = read_source('start: A "b" /c+/\nA: /a/\n%ignore / /')
+    monkeypatch.undo()
+    assert {each.pattern: each.location for each in found.terminals} == {
+        "a": "2:1",
+        "b": None,
+        "c+": "1:14",
+        " ": "3:9",
+    }
