@@ -23,6 +23,10 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
 )
 from rtlang_grammars.machine.native.native_code import compiled
 
+_FEW = 16
+_NUM_BUCKETS = 512
+"""At most the least capacity of `GraphStack.tops`."""
+
 
 @compiled(inner=True, inline=True)
 def set_node(nodes, node, first, second, third):  # type: ignore[no-untyped-def] # pragma: no cover
@@ -31,14 +35,40 @@ def set_node(nodes, node, first, second, third):  # type: ignore[no-untyped-def]
 
 
 @compiled(inner=True, inline=True)
+def _bucket(state, below):  # type: ignore[no-untyped-def] # pragma: no cover
+    return (state * 61 + below) & (_NUM_BUCKETS - 1)
+
+
+@compiled(inner=True)
 def _add_top(tops, num_tops, state, below):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Add a state on a node if it is new; returns the number of tops, -1 for want of room."""
-    for index in range(num_tops):
-        if tops[index, TOP_STATE] == state and tops[index, TOP_BELOW] == below:
-            return num_tops
+    """Add a state on a node if it is new; returns the number of tops, -1 for want of room.
+
+    Up to _FEW tops are compared one by one. Beyond, the columns that the shift uses later are a hash table: TOP_TARGET of row b is the last
+    top in bucket b, and TOP_NODE of a top the one before it in its bucket, -1 for none.
+    """
+    if num_tops < _FEW:
+        for index in range(num_tops):
+            if tops[index, TOP_STATE] == state and tops[index, TOP_BELOW] == below:
+                return num_tops
+    else:
+        index = tops[_bucket(state, below), TOP_TARGET]
+        while index >= 0:
+            if tops[index, TOP_STATE] == state and tops[index, TOP_BELOW] == below:
+                return num_tops
+            index = tops[index, TOP_NODE]
     if num_tops >= tops.shape[0]:
         return -1
     tops[num_tops, TOP_STATE], tops[num_tops, TOP_BELOW] = state, below
+    first = num_tops
+    if num_tops + 1 == _FEW:
+        first = 0
+        for bucket in range(_NUM_BUCKETS):
+            tops[bucket, TOP_TARGET] = -1
+    if num_tops + 1 >= _FEW:
+        for index in range(first, num_tops + 1):
+            bucket = _bucket(tops[index, TOP_STATE], tops[index, TOP_BELOW])
+            tops[index, TOP_NODE] = tops[bucket, TOP_TARGET]
+            tops[bucket, TOP_TARGET] = index
     return num_tops + 1
 
 

@@ -194,3 +194,11 @@ def test_threads_share_a_grammar() -> None:
     for number in range(24):
         follow(number)
     assert together == found
+
+
+def test_texts_with_very_many_parses_are_counted_exactly() -> None:
+    """Up to 64 letters, in which every rule may end after one or two parts: sets of hundreds of stacks."""
+    rules = "".join(f"r{at}: r{at + 1} r{at + 1}?\n" for at in range(6))
+    grammar = lexed_grammar(f'start: r0 "."\n{rules}r6: "a" | "b"\n')
+    for count in (0, 1, 2, 17, 40, 63, 64, 65):
+        assert accepts(grammar, ("ab" * 33)[:count] + ".") == (1 <= count <= 64), count
