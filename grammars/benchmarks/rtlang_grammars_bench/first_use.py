@@ -1,7 +1,8 @@
 """First use on a new machine: `python -m rtlang_grammars_bench.first_use [--tokenizer FILE]`.
 
 Starts new processes of the installed library, each with cache directories of its own: with empty ones, with those that the process before
-has filled, with none that can be written to, and four processes at once. Prints seconds of CPU (all threads and child processes), and the
+has filled, with none that can be written to, and four processes at once; and one that interprets its schema while another process
+compiles the code (`rtlang_grammars.api.precompile`), as servers do. Prints seconds of CPU (all threads and child processes), and the
 wall time from the start of the process to the first mask and token of a JSON schema, and of a grammar with a lexer.
 """
 
@@ -13,13 +14,14 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 NUM_AT_ONCE = 4
 _TIMEOUT_S = 300
-_STARTED = "RTLANG_FIRST_USE_STARTED"
+_STARTED, _IN_BACKGROUND = "RTLANG_FIRST_USE_STARTED", "RTLANG_FIRST_USE_IN_BACKGROUND"
 _FIGURES = ("cpu_s", "import_s", "mask_s", "token_s", "lexed_mask_s", "lexed_token_s")
 
 
@@ -33,11 +35,14 @@ def child(tokenizer: Path | None) -> dict[str, float]:
 
     import numpy as np
 
+    from rtlang_grammars.api import precompile
     from rtlang_grammars.api.rtlang_backend import RtlangBackend
     from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
     from rtlang_grammars.spec.vocabulary import Vocabulary
 
     note("import_s")
+    if _IN_BACKGROUND in os.environ:
+        precompile.start_background_compile()
     if tokenizer is None:
         tokens = (*(bytes([byte]) for byte in range(256)), b"<end>")
         vocabulary = Vocabulary(tokens, frozenset((256,)), frozenset((256,)), 257)
@@ -45,15 +50,20 @@ def child(tokenizer: Path | None) -> dict[str, float]:
         from rtlang_grammars_bench.speed import read_vocabulary
 
         vocabulary, _ = read_vocabulary(tokenizer)
-    backend = RtlangBackend.create(vocabulary)
     row = np.empty(vocabulary.num_mask_words, dtype=np.int32)
     schema = '{"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}, "required": ["name"]}'
     grammar = 'start: NAME "=" NUMBER (";" start)?\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/\n'
+    backend: RtlangBackend | None = None
     for kind, source, prefix in [
         (ConstraintKind.JSON_SCHEMA, schema, ""),
         (ConstraintKind.LARK, grammar, "lexed_"),
     ]:
-        matcher = backend.compile(Constraint(kind, source)).matcher()
+        constraint, is_compiled = Constraint(kind, source), threading.Event()
+        if not precompile.is_ready(vocabulary.vocab_size, constraint, is_compiled.set):
+            is_compiled.wait(_TIMEOUT_S)
+        if backend is None:
+            backend = RtlangBackend.create(vocabulary)
+        matcher = backend.compile(constraint).matcher()
         matcher.fill_bitmask(row)
         note(f"{prefix}mask_s")
         first = int(np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little"))[0])
@@ -108,6 +118,7 @@ def report(tokenizer: Path | None) -> dict[str, dict[str, float]]:
         situations: list[tuple[str, dict[str, str], int]] = [
             ("empty cache", environment("one"), 1),
             ("again", environment("one"), 1),
+            ("empty cache, compiled in the background", {**environment("background"), _IN_BACKGROUND: "1"}, 1),
             ("nothing can be written", {**environment("file"), "HOME": "/nonexistent"}, 1),
             (f"{NUM_AT_ONCE} at once, empty cache", environment("many"), NUM_AT_ONCE),
         ]

@@ -32,11 +32,16 @@ except ImportError:  # Windows
     fcntl = resource = None  # type: ignore[assignment]
 
 MAX_INTERPRETED_TOKENS = 8192
-"""Largest vocabulary for interpreted code: traversing it takes half a second, and most masks of a schema take milliseconds."""
+"""Largest vocabulary that interpreted code may have to traverse, which takes it half a second."""
 MAX_INTERPRETED_CHARS = 4000
 """Longest constraint for interpreted code, where reading 20,000 listed values or a step in a list of 200 objects takes over 1 s."""
 AMBIGUOUS = frozenset((ConstraintKind.LARK, ConstraintKind.GBNF, ConstraintKind.EBNF))
 """Kinds that may need hundreds of parallel heads, however short they are."""
+QUICK = frozenset((ConstraintKind.JSON_SCHEMA, ConstraintKind.CHOICE))
+"""Kinds that never traverse a vocabulary unless they have `SLOW` words: the index knows the tokens inside strings, and other walks are
+short. Interpreted, most masks for 151,936 tokens take 2 to 8 ms, and the slowest about 100 ms."""
+SLOW = ("pattern", "idn-", "iri")
+"""Words in schemas whose strings need walks: interpreted, the first mask of a string of the format idn-email takes 2 s."""
 
 _LONGEST_S = 300
 """CPU time of the compiling process."""
@@ -166,25 +171,39 @@ def _wait_for_turn(lock: IO[bytes]) -> bool:
 def is_ready(vocab_size: int, constraint: Constraint, when_done: Callable[[], None]) -> bool:
     """Whether native code may run for this constraint and a vocabulary of `vocab_size` tokens.
 
-    Until the background process has compiled the code, small constraints make this whole process interpret it. For larger ones this returns
+    Until the background process has compiled the code, small constraints make this whole process interpret it. For others this returns
     False and calls `when_done` once the code is compiled, on a thread that must not be blocked. Only grammars wait for the
-    code of lexers, which is compiled last and takes twice as long as everything else.
+    code of lexers, which is compiled last and takes as long as everything else.
     """
     needs_all = has_lexer(constraint)
     with _lock:
         if _waiting is None or (_waiting.for_machine is None and not needs_all):
             return True
-        if (
-            vocab_size <= MAX_INTERPRETED_TOKENS
-            and len(constraint.source) <= MAX_INTERPRETED_CHARS
-            and constraint.kind not in AMBIGUOUS
-        ):
+        if _is_quick_interpreted(vocab_size, constraint):
             native_code.interpret()
             return True
         calls = _waiting.for_all if needs_all else _waiting.for_machine
         assert calls is not None
         calls.append(when_done)
         return False
+
+
+def load_code(constraint: Constraint) -> None:
+    """Load the native code for a constraint, unless it is interpreted; compile it here if it is not on disk, which takes seconds.
+
+    Callers that limit the time of a compile call this before: no constraint is to blame for these seconds.
+    """
+    native_code.prepare(native_code.TABLES)
+    if has_lexer(constraint):
+        native_code.prepare(native_code.LEXER)
+
+
+def _is_quick_interpreted(vocab_size: int, constraint: Constraint) -> bool:
+    if len(constraint.source) > MAX_INTERPRETED_CHARS or constraint.kind in AMBIGUOUS:
+        return False
+    if vocab_size <= MAX_INTERPRETED_TOKENS:
+        return True
+    return constraint.kind in QUICK and not any(word in constraint.source for word in SLOW)
 
 
 def _watch(process: subprocess.Popen[bytes]) -> None:

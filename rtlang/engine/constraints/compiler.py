@@ -348,6 +348,7 @@ class ConstraintCompiler:
                 known = self._cache.get(form)
             if known is not None and not known.is_invalid:
                 return form, known, False
+            precompile.load_code(form)
             backend, search = self._make_backend()
             pending.time = self._compile_time()
             self._start_timer_of(constraint)

@@ -308,6 +308,22 @@ def test_no_time_runs_before_the_backend_is_ready() -> None:
     assert [timer.is_cancelled for timer in timers.started] == [True, True]
 
 
+def test_native_code_that_must_be_compiled_takes_none_of_the_time_of_a_constraint(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    manual = Manual()
+    compiler, timers = make(manual, is_ready=False)
+    loaded: list[tuple[Constraint, int]] = []
+    monkeypatch.setattr(
+        compiler_module.precompile, "load_code", lambda constraint: loaded.append((constraint, len(timers.started)))
+    )
+    future = compiler.session(WORD, 4)
+    manual.run()
+    assert future.exception(0) is None
+    assert loaded == [(WORD, 0)]
+    assert len(timers.started) == 1
+
+
 @pytest.mark.parametrize("is_closed", [False, True])
 def test_what_waits_for_the_code_holds_up_nothing_and_has_all_its_time(
     is_closed: bool, monkeypatch: pytest.MonkeyPatch

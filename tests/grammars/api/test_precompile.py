@@ -47,6 +47,9 @@ def test_a_process_that_finds_code_on_disk_does_without_numba() -> None:
 
 SMALL = Constraint(ConstraintKind.REGEX, "a+b")
 LARGE = Constraint(ConstraintKind.CHOICE, json.dumps(["x" * 50] * 100))
+SCHEMA = Constraint(ConstraintKind.JSON_SCHEMA, '{"type": "object", "properties": {"a": {"type": "string"}}}')
+PATTERN = Constraint(ConstraintKind.JSON_SCHEMA, '{"type": "string", "pattern": "a+b"}')
+UNICODE_FORMAT = Constraint(ConstraintKind.JSON_SCHEMA, '{"type": "string", "format": "idn-email"}')
 AMBIGUOUS = Constraint(ConstraintKind.LARK, 'start: start start | "a"')
 
 
@@ -143,8 +146,22 @@ def test_a_small_constraint_is_interpreted_until_the_code_is_there() -> None:
 
 
 @pytest.mark.usefixtures("nothing_on_disk")
+def test_a_schema_is_interpreted_with_every_vocabulary() -> None:
+    precompile.start_background_compile()
+    assert precompile.is_ready(151_936, SCHEMA, never)
+    assert precompile.native_code.is_interpreted()
+
+
+@pytest.mark.usefixtures("nothing_on_disk")
 @pytest.mark.parametrize(
-    ("vocab_size", "constraint"), [(precompile.MAX_INTERPRETED_TOKENS + 1, SMALL), (100, LARGE), (100, AMBIGUOUS)]
+    ("vocab_size", "constraint"),
+    [
+        (precompile.MAX_INTERPRETED_TOKENS + 1, SMALL),
+        (precompile.MAX_INTERPRETED_TOKENS + 1, PATTERN),
+        (precompile.MAX_INTERPRETED_TOKENS + 1, UNICODE_FORMAT),
+        (100, LARGE),
+        (100, AMBIGUOUS),
+    ],
 )
 def test_what_takes_python_long_waits_for_the_code(vocab_size: int, constraint: Constraint) -> None:
     precompile.start_background_compile()
@@ -219,6 +236,21 @@ def test_only_grammars_wait_for_the_code_of_lexers() -> None:
     Process.started[0].finish()
     assert called == ["large", "anywhere", "lexed", "anywhere again"]
     assert ready("lexed at last", AMBIGUOUS)
+
+
+def test_the_code_of_lexers_is_loaded_for_grammars_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+    monkeypatch.setattr(precompile.native_code, "load", loaded.append)
+    precompile.load_code(SCHEMA)
+    assert loaded == ["tables"]
+    precompile.load_code(AMBIGUOUS)
+    assert loaded == ["tables", "tables", "lexer"]
+    precompile.native_code.interpret()
+    try:
+        precompile.load_code(AMBIGUOUS)
+    finally:
+        precompile.native_code.use_compiled()
+    assert loaded == ["tables", "tables", "lexer"]
 
 
 def test_other_modules_are_compiled_first_and_may_fail(

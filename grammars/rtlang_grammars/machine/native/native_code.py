@@ -4,8 +4,8 @@ Functions are compiled in groups, each to one file of object code (`code_compile
 lexer needs. A group is loaded with the first call of one of its functions, in milliseconds, and compiled if no file fits: for some seconds.
 
 All arithmetic here is on integers, so Python can run the same sources meanwhile: `interpret`, then `use_compiled`. Arrays are the only
-state between calls, so either can continue the work of the other. Interpreted, a step takes milliseconds with a small vocabulary, but
-seconds with a large one or with hundreds of parallel heads.
+state between calls, so either can continue the work of the other. Interpreted, most steps take milliseconds, but those that traverse a
+large vocabulary or have hundreds of parallel heads take seconds (`api.precompile.is_ready`).
 """
 
 from __future__ import annotations
@@ -226,6 +226,7 @@ def digest(group: str) -> str:
     """A digest of all that the code of a group is made from.
 
     These are the lines of its functions, the constants that they name, the types of their arguments, and the compiler's sources.
+    The versions of numba and LLVM are no part of it: object code needs neither, so wheels serve processes with any of them.
     """
     entries = _entries_of(group)
     summed = hashlib.blake2b(digest_size=8)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.machine.native.array_types import INT32, INT64, UINT32, UINT32_TABLE
 from rtlang_grammars.machine.native.native_code import compiled
+from rtlang_grammars.machine.token_index.mask import mask_of_ids
 from rtlang_grammars.machine.token_index.token_trie import ArrayCache, TokenTrie, build
 from rtlang_grammars.regular.characters.coarse_classes import LEVELS, CoarseClass
 
@@ -250,13 +251,11 @@ def _with_masks(
     wide = np.flatnonzero(np.diff(ends) > _LARGE_GROUP).astype(np.int32)
     large = np.full(num_groups, -1, dtype=np.int32)
     masks = np.zeros((len(wide), num_words), dtype=np.uint32)
-    none = np.zeros((0, num_words), dtype=np.uint32)
-    for at in range(len(wide)):
-        spread(wide[at : at + 1], ends, members, large, masks, none, masks[at])
+    for at, group in enumerate(wide):
+        masks[at] = mask_of_ids(members[ends[group] : ends[group + 1]], num_words)
     large[wide] = np.arange(len(wide))
-    numbers = np.arange(num_groups, dtype=np.int32)
-    blocks = np.zeros((-(-num_groups >> _BLOCK_BITS), num_words), dtype=np.uint32)
-    for at in range(len(blocks)):
-        begin = at << _BLOCK_BITS
-        spread(numbers[begin : begin + (1 << _BLOCK_BITS)], ends, members, large, masks, none, blocks[at])
+    firsts = range(0, num_groups, 1 << _BLOCK_BITS)
+    blocks = np.zeros((len(firsts), num_words), dtype=np.uint32)
+    for at, first in enumerate(firsts):
+        blocks[at] = mask_of_ids(members[ends[first] : ends[min(first + (1 << _BLOCK_BITS), num_groups)]], num_words)
     return CoarseTokenTrie(nodes, ends, members, large, masks, blocks)

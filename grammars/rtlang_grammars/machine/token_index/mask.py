@@ -77,6 +77,13 @@ class Mask:
         write_mask(base, ids, num_ids, row)
 
 
+def mask_of_ids(token_ids: NDArray[np.int32], num_words: int) -> NDArray[np.uint32]:
+    """A mask of some tokens, uint32 [num_words], in a number of steps that hardly depends on how many there are."""
+    bits = np.zeros(32 * num_words, dtype=np.bool_)
+    bits[token_ids] = True
+    return np.packbits(bits, bitorder="little").view(np.uint32)
+
+
 def write_rows(masks: Sequence[Mask | None], bitmask: NDArray[np.int32]) -> None:
     """Write masks[i] into row i of `bitmask`, int32 [n, num_mask_words], contiguous; None: leave it as it is.
 
