@@ -76,7 +76,7 @@ SAME_CROSSING, SAME_STATE, SAME_NODE = range(3)
 LEX_STATE, LEX_MATCH, LEX_MATCH_AT = range(3)
 SEEN_STATE, SEEN_MATCH, SEEN_BYTE_AT, SEEN_NUM_BYTES, FIRST_RANK, STOP_RANK = range(6)
 CROSSED, CROSSED_BEGIN, CROSSED_STOP, CROSSED_BYTE_AT, CROSSED_NUM_BYTES, CROSSED_FIRST = range(6)
-PART_RECORD, PART_STATE, PART_NODE = range(3)
+PART_RECORD, PART_STATE, PART_MATCH, PART_NODE = range(4)
 
 # Columns of Visit.frames and .asks.
 FRAME_NODE, FRAME_FIRST, FRAME_SIZE, FREE_NODE, FREE_MEMBER, FREE_LINK = range(6)
@@ -227,7 +227,8 @@ class WalkScratch(NamedTuple):
     Attributes:
         ends: [num_tokens + 1, 6], state, last match, where the bytes after it begin in `data`, and how many; a range of tokens.
         crossings: [capacity, 6], terminal, BEGIN, STOP, bytes as in `ends`, and the first byte that is read again.
-        parts: [capacity, 3], subtrees that were not walked: their record, the state after its byte, and the node that holds what they do.
+        parts: [capacity, 4], subtrees that were not walked: their record, the state after its byte, the match before its byte, -1, and the
+            node that holds what they do.
         groups: [num_tokens + 1], the end in the tree of each end.
         path: [depth, 3], lexer state, last match and where it ended, by number of bytes.
         text: uint8, the bytes on the way.

@@ -48,6 +48,7 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
     NUM_TOKENS,
     PAIR_AT,
     PAIR_TERMINAL,
+    PART_MATCH,
     PART_NODE,
     PART_RECORD,
     PART_STATE,
@@ -322,7 +323,7 @@ def _make_node(tree, items, num_items, data, state, match, match_at, is_fed, sha
         return NO_SCRATCH
     num_missing = 0
     for part in range(num_parts):
-        node = _part_node(tree, scratch.parts[part, PART_RECORD], scratch.parts[part, PART_STATE], tokens)
+        node = _part_node(tree, scratch.parts[part], tokens)
         scratch.parts[part, PART_NODE] = node
         num_missing += node < 0
     if num_missing:
@@ -350,9 +351,7 @@ def grow(tree, items, num_items, data, state, match, match_at, is_fed, lexer, to
         return node
     for part in range(PARTS_MISSING - node):
         if scratch.parts[part, PART_NODE] < 0:
-            made = _make_part(
-                tree, scratch.parts[part, PART_RECORD], scratch.parts[part, PART_STATE], lexer, tokens, scratch
-            )
+            made = _make_part(tree, scratch.parts[part], lexer, tokens, scratch)
             if made < 0:
                 return made
     return _make_node(tree, items, num_items, data, state, match, match_at, is_fed, True, lexer, tokens, scratch)
@@ -370,9 +369,11 @@ def _hash_of(tree, crossing, state):  # type: ignore[no-untyped-def] # pragma: n
 
 @compiled(inner=True)
 def _are_same(tree, one, other):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Whether two crossings have the same items."""
+    """Whether two crossings have the same items, and if they describe parts, the same match before them."""
     items, count = tree.items, tree.crossings[one, NUM_ITEMS]
     if tree.crossings[other, NUM_ITEMS] != count:
+        return False
+    if min(tree.crossings[one, TERMINAL], -1) != min(tree.crossings[other, TERMINAL], -1):
         return False
     for index in range(count):
         here, there = tree.crossings[one, ITEM_AT] + index, tree.crossings[other, ITEM_AT] + index
@@ -422,38 +423,45 @@ def _lacks_room(tree, pool, capacity):  # type: ignore[no-untyped-def] # pragma:
 
 
 @compiled(inner=True)
-def _part_crossing(tree, record, tokens):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Describe what is below a record as the items of a crossing, in the first free one. A part is a node like a kid: they may be equal."""
-    crossing, item = tree.counts[CROSSINGS], tree.counts[ITEMS]
-    tree.crossings[crossing, TERMINAL], tree.crossings[crossing, ITEM_AT] = -1, item
+def _part_crossing(tree, part, tokens):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Describe what a part leaves out as the items of a crossing, in the first free one. A part is a node like a kid: they may be equal.
+
+    After a match the record's own byte is one of the bytes before the item, and -2 - the match stands for a terminal.
+    """
+    crossing, item, byte = tree.counts[CROSSINGS], tree.counts[ITEMS], tree.counts[BYTES]
+    record, match = part[PART_RECORD], part[PART_MATCH]
+    tree.crossings[crossing, TERMINAL], tree.crossings[crossing, ITEM_AT] = -2 - match if match >= 0 else -1, item
     tree.crossings[crossing, NUM_ITEMS], tree.crossings[crossing, FIRST_KID] = 1, -1
     tree.items[item, BEGIN], tree.items[item, STOP] = record + 1, tokens.records[record, RECORD] >> SKIP_SHIFT
-    tree.items[item, BYTE_AT], tree.items[item, NUM_BYTES], tree.items[item, FIRST_BYTE] = 0, 0, -1
+    tree.items[item, BYTE_AT], tree.items[item, NUM_BYTES], tree.items[item, FIRST_BYTE] = byte, match >= 0, -1
+    tree.data[byte] = tokens.records[record, RECORD] & 0xFF
     return crossing
 
 
 @compiled(inner=True)
-def _part_node(tree, record, state, tokens):  # type: ignore[no-untyped-def] # pragma: no cover
+def _part_node(tree, part, tokens):  # type: ignore[no-untyped-def] # pragma: no cover
     """The node of a part, -1 where there is none yet."""
-    return tree.same[_place_of(tree, _part_crossing(tree, record, tokens), state), SAME_NODE] - 1
+    return tree.same[_place_of(tree, _part_crossing(tree, part, tokens), part[PART_STATE]), SAME_NODE] - 1
 
 
 @compiled(inner=True)
-def _make_part(tree, record, state, lexer, tokens, scratch):  # type: ignore[no-untyped-def] # pragma: no cover
+def _make_part(tree, part, lexer, tokens, scratch):  # type: ignore[no-untyped-def] # pragma: no cover
     """Make the node of a part; returns as `grow`."""
     if (
         _lacks_room(tree, SAMES, tree.same.shape[0] // 2)
         or _lacks_room(tree, CROSSINGS, tree.crossings.shape[0])
         or _lacks_room(tree, ITEMS, tree.items.shape[0])
+        or _lacks_room(tree, BYTES, tree.data.size)
     ):
         return NO_TREE
-    if _part_node(tree, record, state, tokens) >= 0:  # the walk met it twice
+    if _part_node(tree, part, tokens) >= 0:  # the walk met it twice
         return 0
-    crossing = _part_crossing(tree, record, tokens)
+    crossing, state, match = _part_crossing(tree, part, tokens), part[PART_STATE], part[PART_MATCH]
     item_at = _take(tree.counts, ITEMS, 1)
     tree.counts[CROSSINGS] += 1
+    tree.counts[BYTES] += 1
     items = tree.items[item_at : item_at + 1]
-    node = _make_node(tree, items, 1, tree.data, state, -1, 0, False, False, lexer, tokens, scratch)
+    node = _make_node(tree, items, 1, tree.data, state, match, 0, match >= 0, False, lexer, tokens, scratch)
     if node >= 0:
         _remember(tree, crossing, state, node)
     return node

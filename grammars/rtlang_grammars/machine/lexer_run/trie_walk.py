@@ -2,7 +2,8 @@
 
 The walk writes to its scratch (`lexer_layout.WalkScratch`): an end for each token or range of tokens that ends inside a lexeme, and a
 crossing for each subtree of the trie in which the lexeme ends before the tokens do. Large subtrees are left out as *parts*: what they do
-depends on the state before them alone, so one walk of each serves all contexts of the grammar.
+depends on the state before them alone, or on that and a match just before their byte, so one walk of each serves all contexts of the
+grammar.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import (
     LEX_MATCH_AT,
     LEX_STATE,
     NUM_BYTES,
+    PART_MATCH,
     PART_RECORD,
     PART_STATE,
     SEEN_BYTE_AT,
@@ -156,12 +158,15 @@ def _is_dead(items, item, state, lexer):  # type: ignore[no-untyped-def] # pragm
 
 
 @compiled(inner=True, inline=True)
-def _is_part(lexer, state, match, num_records, kinds):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Whether a subtree is left out: it is large, the state does not read all of it in a loop, and no match from before it matters."""
+def _is_part(lexer, state, num_since, num_records, kinds):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Whether a subtree is left out: it is large, the state does not read all of it in a loop, and the bytes before it do not matter.
+
+    num_since: bytes of the present lexeme that follow its last match, the subtree's own byte among them; 0 without a match.
+    """
     return (
         (kinds >> COUNT_SHIFT) & _RANK_MASK >= LEAST_PART
         and num_records > 0
-        and match < 0
+        and num_since <= 1
         and kinds & lexer.exits[state] != 0
         and lexer.states[state, KEEP] == 0
     )
@@ -224,16 +229,20 @@ def walk(items, num_items, data, state, match, match_at, is_fed, shares, lexer, 
                 if is_pending:
                     num_fed += 1
                     continue
-                if record & (1 << TOKEN_SHIFT):
+                if record & (1 << TOKEN_SHIFT) and last < 0 and lexer.states[reached, KEEP] == 0:
+                    num_ends = _add_range(scratch.ends, num_ends, reached, rank, rank + 1)
+                elif record & (1 << TOKEN_SHIFT):
                     num_bytes = _add_token(scratch, num_ends, num_bytes, reached, last, last_at, depth + 1, rank)
                     if num_bytes < 0:
                         return -1, 0, 0, 0
                     num_ends += 1
                 at += 1
-                if shares and not is_anywhere and _is_part(lexer, reached, last, below - at, kinds):
+                num_since = depth + 1 - last_at if last >= 0 else 0
+                if shares and not is_anywhere and _is_part(lexer, reached, num_since, below - at, kinds):
                     if num_parts >= parts.shape[0]:
                         return -1, 0, 0, 0
                     parts[num_parts, PART_RECORD], parts[num_parts, PART_STATE] = at - 1, reached
+                    parts[num_parts, PART_MATCH] = last
                     num_parts += 1
                     at = below
                 continue

@@ -124,7 +124,7 @@ def larger_walk(walk: WalkScratch) -> WalkScratch:
         groups=_ints(2 * len(walk.groups)),
         seen=np.zeros(2 * (len(walk.seen) - 1) + 1, dtype=np.int64),
         crossings=_ints(2 * len(walk.crossings), 6),
-        parts=_ints(2 * len(walk.parts), 3),
+        parts=_ints(2 * len(walk.parts), 4),
         data=np.empty(2 * len(walk.data), dtype=np.uint8),
         end_of=_ints(2 * len(walk.end_of)),
         crossing_of=_ints(2 * len(walk.crossing_of)),
@@ -146,7 +146,7 @@ def new_walk(num_tokens: int, max_depth: int) -> WalkScratch:
     return WalkScratch(
         _ints(num_tokens + 1, 6),
         _ints(min(num_tokens + 1, 1 << 17), 6),
-        _ints(1 << 12, 3),
+        _ints(1 << 12, 4),
         _ints(num_tokens + 1),
         _ints(max_depth + 64, 3),
         np.empty(max_depth + 64, dtype=np.uint8),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -63,3 +65,25 @@ def test_the_walk_of_the_design_note() -> None:
     assert used(tree.items, ITEMS, 0, 1, 3) == [[0, 1, 0], [2, 4, 1], [7, 8, 0], [8, 13, 0], [3, 4, 0]]
     assert used(tree.kids, KIDS, KID_STATE) == [[1], [0]]
     assert tree.data[: tree.counts[BYTES]].tobytes() == b"."
+
+
+def test_parts_after_a_match() -> None:
+    """After a name, 512 characters begin with one byte: half of them go on with it, half of them end it one byte ago."""
+    characters = [chr(each) for each in range(0x4E00, 0x5000)]
+    texts = ["a", "m", "match", "ma", *characters, *(each + "a" for each in characters[::7])]
+    texts += [each + characters[-1] for each in characters[::5]]
+    tokens = tuple(text.encode() for text in texts)
+    vocabulary = Vocabulary((*tokens, b""), frozenset([len(tokens)]), frozenset([len(tokens)]), len(tokens) + 1)
+    source = 'start: ("match" | NAME) MARK?\nNAME: /[a-z\\u4e00-\\u4eff]+/\nMARK: /[\\u4f00-\\u4fff]/'
+    grammar = LexedGrammar(
+        VocabularyIndex(vocabulary), LexedTables(source, Budget(Limits(max_seconds=60.0)), is_lark=True)
+    )
+    for prefix in ("", "a", "m", "ma", "match", "m\u4e00"):
+        place = place_after(grammar, prefix.encode())
+        assert place is not None
+        mask = grammar.mask(place.configuration).base
+        allowed = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
+        expected = {text for text in texts if re.fullmatch(r"[a-z\u4e00-\u4eff]+[\u4f00-\u4fff]?", prefix + text)}
+        assert {texts[each] for each in allowed.tolist() if each < len(texts)} == expected, prefix
+    crossings = grammar.masks.tree.crossings[: int(grammar.masks.tree.counts[CROSSINGS])]
+    assert (crossings[:, TERMINAL] < -1).any(), "no part follows a match"
