@@ -207,6 +207,20 @@ CLAIMS: dict[str, tuple[str, ...]] = {
         "tests/grammars/storage/test_disk_cache.py::test_every_truncation_and_every_changed_byte_is_seen",
         "tests/test_forbidden.py::test_nothing_runs_data_as_code",
     ),
+    "`rtlang_grammars` runs object code from its wheel": (
+        "tests/grammars/machine/native/test_shipped_code.py::test_a_wheel_masks_without_a_compiler",
+        "tests/grammars/machine/native/test_code_files.py::test_code_is_written_to_the_first_folder_that_can_be_written_to",
+    ),
+    "Code is run only if this user, root or the owner": (
+        "tests/grammars/machine/native/test_code_files.py::test_what_others_may_have_written_is_not_run",
+    ),
+    "A file is named by a digest of the sources": (
+        "tests/grammars/machine/native/test_native_code.py::test_code_is_named_by_what_it_is_made_from",
+    ),
+    "Damaged files and code for another processor are ignored.": (
+        "tests/grammars/machine/native/test_code_compiler.py::test_code_of_another_processor_is_refused",
+        "tests/grammars/machine/native/test_code_compiler.py::test_a_file_is_read_as_it_was_written_or_not_at_all",
+    ),
     "Files that are damaged, of another version": (
         "tests/grammars/storage/test_disk_cache.py::test_files_that_are_no_entries_are_removed_and_said_once",
         "tests/grammars/storage/test_disk_cache.py::test_what_others_may_write_is_not_read",
@@ -236,6 +250,7 @@ ADVICE = (
     "Beyond loopback, set it or put a reverse proxy in front.",
     "rtlang constrains the form of a text, not its meaning.",
     "A checksum is not a signature: keep the directory writable for trusted users only.",
+    "Nothing signs this code:",
     "A program is your own Python code and runs with your rights.",
 )
 
