@@ -72,7 +72,7 @@ _waiting: _Waiting | None = None
 
 
 def precompile() -> float:
-    """Compile or load all native code; returns the seconds taken: some 20 without code on disk, else a fraction of a second."""
+    """Compile or load all native code; returns the seconds taken: about 15 without code on disk, else a fraction of one."""
     started = time.perf_counter()
     for group in native_code.AHEAD:
         native_code.load(group)
