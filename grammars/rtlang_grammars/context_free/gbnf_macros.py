@@ -136,7 +136,7 @@ class _Reader:
 
 
 class MacroBuilder:
-    """What a reader of grammars offers to macros."""
+    """The operations that a reader of grammars offers to macros."""
 
     def text(self, key: str, language: Language) -> Expression:
         """A terminal of some texts; `key` tells terminals apart."""

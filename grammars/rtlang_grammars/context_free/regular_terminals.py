@@ -1,4 +1,4 @@
-"""Rewrites a grammar so that its terminals are as large as the lexed engine likes them: strings, numbers and names instead of characters.
+"""Rewrites a grammar with larger terminals, so that masks are faster: strings, numbers and names instead of characters.
 
 GBNF and EBNF have no terminals beyond characters and literals. Rules that are regular become terminals, neighbours within a rule that
 nothing else shares are joined, and a rule that repeats regular parts beside others (`("a" | "${" expression "}")*`) reads a run of them at
@@ -223,7 +223,7 @@ class _Folded:
         return terminal.language if terminal.is_plain else None
 
     def _joined(self, run: tuple[Symbol, ...]) -> Language | None:
-        """The concatenation; None if it is not possible, for want of a language or because one looks behind."""
+        """The concatenation; None if a part is not regular or has a look-behind."""
         languages = [self._language(each) for each in run]
         known = [each for each in languages if each is not None]
         if len(known) < len(languages) or not known:

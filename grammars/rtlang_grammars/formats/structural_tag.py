@@ -69,7 +69,7 @@ def read_structural_tag(source: str | Mapping[str, Any], *, style: JsonStyle | N
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """What ends the free text in a tag, so that the text does not contain it: texts, and tokens."""
+    """Texts and tokens that end the free text in a tag, so that it contains none of them."""
 
     texts: tuple[str, ...] = ()
     tokens: tuple[TokenName, ...] = ()

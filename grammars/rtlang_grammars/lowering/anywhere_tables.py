@@ -1,4 +1,4 @@
-"""What a grammar without a lexer compiles to: GBNF, EBNF, and Lark with `Lexer.ANYWHERE`. Any division of a text into terminals counts.
+"""Tables of grammars without a lexer: GBNF, EBNF, and Lark with `Lexer.ANYWHERE`. Any division of a text into terminals counts.
 
 Terminals are made as large as the rules allow (`context_free.regular_terminals`); tables and parser are those of grammars with a lexer.
 """
@@ -62,7 +62,7 @@ class AnywhereTables(LexedTables):
 
     @property
     def may_ignore_anything(self) -> bool:
-        """Whether what is ignored may hold most of what is not, and end anywhere, as comments can: a token then has too many readings."""
+        """Whether ignored terminals may hold most other text and end anywhere, as comments can: a token then has too many readings."""
         return any(self._automaton.may_end_within_runs(each, _MANY_BYTES) for each in self.ignored)
 
 

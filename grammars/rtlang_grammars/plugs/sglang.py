@@ -42,7 +42,7 @@ from rtlang_grammars.spec.vocabulary import Vocabulary
 
 _NAME = "rtlang"
 _ANY_JSON = "$$ANY$$"
-"""What `sglang` writes for a request of any JSON."""
+"""The schema that `sglang` writes for a request of any JSON."""
 
 
 class RtlangGrammarObject(BaseGrammarObject):  # type: ignore[misc]

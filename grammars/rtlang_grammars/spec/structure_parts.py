@@ -25,7 +25,7 @@ class Token:
 
 
 Mark: TypeAlias = Literal | Token
-"""What begins or ends a tag."""
+"""The text or tokens that begin or end a tag."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class Tags:
     """Free text with tags in it.
 
     Attributes:
-        triggers: what begins a tag wherever it occurs; every tag begins with exactly one of them, and none contains another.
+        triggers: each begins a tag wherever it occurs; every tag begins with exactly one of them, and none contains another.
         excludes: texts that do not occur in the free text; none contains another or a trigger.
         low, high: bounds on the number of tags; `high` None is unbounded.
         text_behind: text may follow the last of `high` tags.

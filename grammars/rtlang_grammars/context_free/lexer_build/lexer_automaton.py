@@ -29,7 +29,7 @@ from rtlang_grammars.spec.limits import Budget
 _Sides = tuple[tuple[int, int, tuple[int, ...]], ...]
 
 Win = tuple[int, int, int]
-"""A terminal, the classes before which it can end, as bits, and those of them before which it surely does: no terminal goes on."""
+"""A terminal, the classes before which it can end, as bits, and those of them before which no terminal goes on, so that it surely ends."""
 
 _State = tuple[tuple[int, ...], _Sides, int, int]
 """Threads; literals that may rename an expression (literal, expression, the literal's own threads); the last byte, -2 at the start; the
@@ -291,7 +291,7 @@ class LexerAutomaton:
         return budget, self._number((tuple(reached), sides, last, column))
 
     def _add_wins(self, first: int, parts: list[list[_Part]]) -> None:
-        """What can still win from each new state: a fixed point over the states after it.
+        """The terminals that can still win from each new state: a fixed point over the states after it.
 
         Classes are bits twice: those before which a terminal can end, then those before which it surely ends.
         """

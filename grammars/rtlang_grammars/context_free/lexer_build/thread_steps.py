@@ -1,6 +1,6 @@
 """Steps of ordered threads over classes of symbols: which threads go on before a class, and which terminal ends before it.
 
-Threads are cut at a match, as leftmost-first automata do (RE2): what comes later in Python's order no longer counts.
+Threads are cut at a match, as leftmost-first automata do (RE2): threads later in Python's order no longer count.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ class ThreadSteps:
         return {part: ats for ats, part in joined.items()}
 
     def targets(self, threads: tuple[int, ...], symbol: int) -> tuple[int, ...]:
-        """The threads after some that read. symbol: what they read, -1 where it is not asked for."""
+        """The threads after some that read. symbol: the byte that they read; -1 if no thread asks for it."""
         found = self._reached.get((threads, symbol))
         if found is None:
             steps = [self.closure(self._program.code[at].to, symbol) for at in threads]  # type: ignore[union-attr]

@@ -306,7 +306,7 @@ class Tables:
         """Copy what was added to the snapshot; returns False if that has no room, and publishes another.
 
         Args:
-            num_states, num_words, rows: what there was before.
+            num_states, num_words, rows: the counts and rows before.
         """
         snapshot, end = self.published, self.num_states
         if rows is not self._rows or end > len(snapshot.S) or len(self.words) > len(snapshot.X):

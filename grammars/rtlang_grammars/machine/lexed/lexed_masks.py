@@ -111,7 +111,7 @@ class LexedMasks:
         self._roots: dict[tuple[int, int, int, bytes], int] = {}
 
     def _begin(self, configuration: Configuration) -> Begin:
-        """What all tokens are read after."""
+        """The place and the bytes before all tokens."""
         tail = configuration.tail
         items = np.array([[0, len(self._tokens.records), 0, len(tail), -1]], dtype=np.int32)
         data = np.frombuffer(tail or b"\0", dtype=np.uint8).copy()
@@ -119,7 +119,7 @@ class LexedMasks:
         return Begin(items, data, place)
 
     def _make_room(self, code: int) -> None:
-        """More room for what compiled code wants more of."""
+        """Enlarge the arrays that compiled code found full."""
         if code == TOO_MANY or size_of(self.tree) > 4 * _MAX_TREE_BYTES:
             raise GrammarError(
                 f"too ambiguous: tokens can be divided into terminals in more than {tree_visit.MAX_FRAMES} ways; use a lexer (longest), or "

@@ -29,7 +29,7 @@ class Lexeme(NamedTuple):
 
 
 class _Item(NamedTuple):
-    """Something reported; `before` is what was reported before it. name None: bytes that enclosing captures leave out."""
+    """A linked list of captures, the last one first. name None: bytes that enclosing captures leave out."""
 
     before: _Item | None
     name: str | None
@@ -39,7 +39,7 @@ class _Item(NamedTuple):
 
 
 class _Node(NamedTuple):
-    """A place on a stack: the parser's state, the number of the node below (-1), where its symbol lies, and what was reported up to it."""
+    """A place on a stack: the parser's state, the number of the node below (-1), where its symbol lies, and the captures up to it."""
 
     state: int
     below: int
@@ -90,7 +90,7 @@ class CaptureParser:
         return self._nodes[top][:2]
 
     def captures(self, top: int | None = None) -> dict[str, list[bytes]]:
-        """What was reported up to a stack; None: the preferred one."""
+        """The captured texts by name up to a stack (None: the preferred one), in the order in which they ended."""
         if top is None:
             top = self._tops[0] if self._tops else 0
         found: list[_Item] = []

@@ -30,7 +30,7 @@ from rtlang_grammars.machine.lexer_run.lexer_layout import IS_SURE, MANY, MAX_BA
 from rtlang_grammars.machine.lexer_run.lexer_tables import BoundTables
 
 _MAX_STEPS = 20_000
-"""Steps of one answer. A question that needs more is answered as `viability` does."""
+"""Steps of one answer. A question that needs more gets the answer of `viability`."""
 _MAX_BLOCKED = 256
 _MAX_SUMMARIES = 1 << 16
 
@@ -40,7 +40,7 @@ class Watch(NamedTuple):
 
     Attributes:
         state: the lexer's state.
-        terminal: what was taken to end; -1 where each other match must fail, as none of those to come ends as early.
+        terminal: the one that was taken to end; -1 where each other match must fail, as none of those to come ends as early.
         is_found: whether the lexer has found that match.
         age: bytes since its end.
     """
@@ -61,7 +61,7 @@ NO_WATCHES: Watches = frozenset()
 
 
 class Kind(Enum):
-    """What an answer is worth.
+    """How far an answer can be trusted.
 
     Attributes:
         FEW: lexemes end only where the lexer cannot go on: each way on that is found is one.
@@ -95,7 +95,7 @@ class WaysOn:
 
     Attributes:
         num_steps: of the present question.
-        blocked: what stopped searches: a parser state, a terminal that was not found there, and the classes with which it had to begin.
+        blocked: why searches stopped: a parser state, a terminal that was not found there, and the classes with which it had to begin.
     """
 
     def __init__(self, tables: BoundTables, kind: Kind) -> None:
@@ -323,7 +323,7 @@ class WaysOn:
         return found
 
     def _steps(self, state: int) -> list[tuple[int, int, int, int]]:
-        """What a lexer state does: classes as bits, the next state, the terminal that ends, and how many bytes ago."""
+        """The steps of a lexer state: classes as bits, the next state, the terminal that ends, and how many bytes ago."""
         found = self._groups.get(state)
         if found is None:
             automaton = self._tables.automaton

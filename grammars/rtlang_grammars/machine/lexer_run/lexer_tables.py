@@ -13,7 +13,7 @@ from rtlang_grammars.spec.tokens import Ranges
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """What is reported of a rule.
+    """The texts that a rule reports.
 
     Attributes:
         name: of its texts; None: they are not reported.

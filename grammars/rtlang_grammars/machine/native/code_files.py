@@ -1,6 +1,6 @@
 """Files of object code: those that come with the package, and those that this machine compiled.
 
-A file is named by what it was compiled from. It is written to the first of these folders that can be written to:
+A file is named by a digest of the sources it was compiled from. It is written to the first of these folders that can be written to:
 
 - $NUMBA_CACHE_DIR, where it is set;
 - the folder of this package, so that code compiled when an image is built serves all users of the image;
@@ -86,7 +86,7 @@ def write(folder: Path, group: str, digest: str, code: ObjectCode) -> Path:
 
 @contextlib.contextmanager
 def turn() -> Iterator[None]:
-    """Wait until no other process of this user compiles; not where files cannot be locked, and not for ever."""
+    """Wait until no other process of this user compiles, for two minutes at most; do not wait where files cannot be locked."""
     with contextlib.ExitStack() as stack:
         file = None
         for folder in _folders():

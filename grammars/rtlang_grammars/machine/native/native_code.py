@@ -1,4 +1,4 @@
-"""Compiled functions: which there are, when they are compiled, and how Python runs their sources where no code is at hand.
+"""Registers compiled functions, loads or compiles their code, and interprets their sources while there is none.
 
 Functions are compiled in groups, each to one file of object code (`code_compiler`, `code_files`): all that tables need, and all that a
 lexer needs. A group is loaded with the first call of one of its functions, in milliseconds, and compiled if no file fits: for some seconds.
@@ -116,9 +116,9 @@ def compiled(
 
     Args:
         types: of the arguments. Others are refused: compiling the function again for these would take seconds.
-        inner: called by compiled code only; takes whatever its callers pass, all integers as int64. Other functions are called from Python
+        inner: called by compiled code only, with any types; all integers are int64. Other functions are called from Python
             only (`CompiledEntry`).
-        group: what it is compiled with. Its module is in GROUPS.
+        group: the group that it is compiled with. Its module is in GROUPS.
         nogil: runs without the interpreter's lock.
         inline: inlined into its callers, however long it is.
 
@@ -223,7 +223,7 @@ def use_compiled_here() -> Iterator[None]:
 
 @functools.cache
 def digest(group: str) -> str:
-    """A digest of all that the code of a group is made from.
+    """A digest of everything from which the code of a group is made.
 
     These are the lines of its functions, the constants that they name, the types of their arguments, and the compiler's sources.
     The versions of numba and LLVM are no part of it: object code needs neither, so wheels serve processes with any of them.

@@ -45,7 +45,7 @@ class ObjectCode:
     Attributes:
         triple: the target, as LLVM names it.
         cpu: the processor that it was made for.
-        features: what it may use of it, as LLVM writes it: "+avx2,-avx512f".
+        features: the processor features that it may use, as LLVM writes them: "+avx2,-avx512f".
         header_words: HEADER_WORDS of the Python that it runs in.
         names: of the functions.
         code: an object file.

@@ -38,11 +38,6 @@ def are_apart(sets: list[CodePoints], others: list[CodePoints]) -> bool:
     return any(not code_points.intersection(one, other) for one, other in zip(sets, others, strict=False))
 
 
-def are_disjoint(one: PatternNode, other: PatternNode) -> bool:
-    """Whether the languages are known to be disjoint."""
-    return are_apart(prefix(one), prefix(other)) or are_apart(suffix(one), suffix(other))
-
-
 def has_string(node: PatternNode) -> bool:
     """Whether the language is known to be nonempty."""
     if isinstance(node, Intersection) and len(node.items) == 1 and not isinstance(node.items[0], Complement):
