@@ -141,6 +141,7 @@ class LexedTables:
         self._wins: dict[tuple[frozenset[int], int], int] = {}
         self._doubtful: set[int] = set()
         self._pairs: dict[tuple[int, int, bool], int] = {}
+        self._pair_terminals: list[int] = []
         self._enders: dict[int, int] = {}
         self._win_of: list[int] = []
         self._win_pairs: list[int] = []
@@ -257,7 +258,9 @@ class LexedTables:
             is_free |= bool(classes & self._ignorable) or classes == (1 << self.automaton.num_classes) - 1
         key = terminal, self._enders.setdefault(classes, len(self._enders)), is_free
         found = self._pairs.setdefault(key, len(self._pairs))
-        if not is_free:
+        if found == len(self._pair_terminals):
+            self._pair_terminals.append(terminal)
+        if not is_free and self.columns is None:  # `ways_on` knows no columns
             self._doubtful.add(found)
         return found
 
@@ -324,7 +327,9 @@ class LexedTables:
             key = found, -1 if self._doubtful.isdisjoint(found) else state
             if key not in self._wins:
                 self._wins[key] = len(self._wins)
-                self._win_pairs += sorted(found)
+                self._win_pairs += sorted(
+                    found, key=self._pair_terminals.__getitem__
+                )  # newlines, which take longest, last
                 self._win_sizes.append(len(found))
             self._win_of.append(self._wins[key])
         sizes = np.array(self._win_sizes, dtype=np.int32)

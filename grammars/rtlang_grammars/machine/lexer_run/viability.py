@@ -128,7 +128,7 @@ def can_win(parser, lexer, stack, first, size, win, visit, stamp, member, node, 
                 return -1
             verdicts[pair] = 2 * stamp + found
         if verdicts[pair] == 2 * stamp + 1:
-            if lexer.pairs[pair, IS_FREE] > 0:
+            if lexer.pairs[pair, IS_FREE] > 0 or doubt == 1:
                 return 1
             answer = doubt
     return answer
@@ -137,20 +137,20 @@ def can_win(parser, lexer, stack, first, size, win, visit, stamp, member, node, 
 @compiled(inner=True, inline=True)
 def known_win(lexer, win, visit, stamp):  # type: ignore[no-untyped-def] # pragma: no cover
     """`can_win` as far as it is known: 1, 0, MAYBE, -1 where it is not."""
-    found = 0
+    found, is_enough = 0, lexer.newline[0] != NO_NEWLINE
     for index in range(lexer.wins[win, PAIR_AT], lexer.wins[win, PAIR_AT] + lexer.wins[win, NUM_PAIRS]):
         pair = lexer.win_pairs[index]
         verdict, terminal = visit.verdicts[pair], lexer.pairs[pair, PAIR_TERMINAL]
         is_free = lexer.pairs[pair, IS_FREE] > 0
         if verdict < 2 * stamp and is_free and terminal < visit.taken.size:
             verdict = visit.taken[terminal]
-        if verdict == 2 * stamp + 1 and is_free:
+        if verdict == 2 * stamp + 1 and (is_free or is_enough):
             found = 1
             break
         if verdict < 2 * stamp:
             found = -1
         elif verdict > 2 * stamp and found == 0:
-            found = MAYBE if lexer.newline[0] == NO_NEWLINE else 1
+            found = MAYBE
     return found
 
 
