@@ -8,7 +8,7 @@ import os
 from tests.support.long_tests import sized
 from tests.support.programs.kill_trial import trial
 
-NUM_KILLS = int(os.environ.get("RTLANG_EFFECT_KILLS", str(sized(40, usual=5))))
+NUM_KILLS = int(os.environ.get("RTLANG_EFFECT_KILLS", str(sized(40, usual=3))))
 PREPARED = multiprocessing.get_context("forkserver")
 PREPARED.set_forkserver_preload(["tests.support.programs.kill_trial_warm"])
 

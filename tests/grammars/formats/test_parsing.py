@@ -21,7 +21,7 @@ from tests.support.schemas.tool_templates import HAS_NO_CONTENT_BEFORE_CALLS, HA
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_the_pieces_of_a_stream_do_not_matter(name: str) -> None:
     rng = random.Random(name)
-    for _ in range(10):
+    for _ in range(sized(10, usual=4)):
         tools = random_tools(rng, 3, python_names=True)
         avoid = ("</tool_call>", "<b>", "functools")
         calls = [random_call(rng, tools, avoid) for _ in range(1 if name in HAS_ONE_CALL else 2)]
@@ -166,7 +166,7 @@ def test_json_among_python_arguments_has_the_escapes_of_json() -> None:
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_the_call_under_way_grows_to_the_whole_call(name: str) -> None:
     rng, longest, is_json = random.Random(name), 0, False
-    for _ in range(10):
+    for _ in range(sized(10, usual=4)):
         tools = random_tools(rng, 3, python_names=True)
         calls = [
             random_call(rng, tools, ("</tool_call>", "<b>", "functools"))

@@ -12,9 +12,10 @@ from pydantic import UUID4, Field, TypeAdapter
 import rtlang as rt
 from rtlang.lang.output_types.types import output_type
 from tests.support.grammars.type_walks import accepts, random_texts
+from tests.support.long_tests import sized
 from tests.support.schemas.python_types import REFUSED, TYPES, WRITTEN, Level
 
-NUM_TEXTS = 12
+NUM_TEXTS = sized(12, usual=6)
 pytestmark = pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning")
 
 
