@@ -35,7 +35,7 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/kernels/reference/test_delta_layer.py",
         "its sizes are checked by layers that compute with them",
     ),
-    "grammars/rtlang_grammars/context_free/lexer_build/thread_steps.py": (
+    "grammars/rtlang_grammars/context_free/lexer_build/terminal_programs/thread_steps.py": (
         "tests/grammars/context_free/lexer_build/test_lexer_automaton.py",
         "the steps of the automaton, which is compared with lark's there",
     ),

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.context_free.cfg import Terminal
-from rtlang_grammars.context_free.lexer_build.built_threads import built_states
+from rtlang_grammars.context_free.lexer_build.terminal_programs.built_threads import built_states
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 from rtlang_grammars.spec.tokens import SpellingAutomaton

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.context_free.lark_source import SourceTerminal
 from rtlang_grammars.context_free.lexer_build.indentation import NUM_COLUMNS, Columns
-from rtlang_grammars.context_free.lexer_build.terminal_threads import TerminalProgram
-from rtlang_grammars.context_free.lexer_build.thread_steps import ThreadSteps
-from rtlang_grammars.context_free.lexer_build.threads import END, Read, Split, TerminalMatch
+from rtlang_grammars.context_free.lexer_build.terminal_programs.instructions import END, Read, Split, TerminalMatch
+from rtlang_grammars.context_free.lexer_build.terminal_programs.terminal_threads import TerminalProgram
+from rtlang_grammars.context_free.lexer_build.terminal_programs.thread_steps import ThreadSteps
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 

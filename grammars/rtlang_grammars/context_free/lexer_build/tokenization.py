@@ -8,7 +8,7 @@ from rtlang_grammars.context_free.lark_source import LarkSource
 from rtlang_grammars.context_free.lexer_build.indentation import NUM_COLUMNS, numbered
 from rtlang_grammars.context_free.lexer_build.lexer_automaton import LexerAutomaton, in_order
 from rtlang_grammars.context_free.lexer_build.parser_tables import ParserTables
-from rtlang_grammars.context_free.lexer_build.threads import END
+from rtlang_grammars.context_free.lexer_build.terminal_programs.instructions import END
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 

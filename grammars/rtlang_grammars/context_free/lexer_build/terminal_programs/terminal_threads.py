@@ -18,8 +18,8 @@ from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
 from rtlang_grammars.context_free.lark_source import SourceTerminal
-from rtlang_grammars.context_free.lexer_build.built_threads import emit_built
-from rtlang_grammars.context_free.lexer_build.threads import (
+from rtlang_grammars.context_free.lexer_build.terminal_programs.built_threads import emit_built
+from rtlang_grammars.context_free.lexer_build.terminal_programs.instructions import (
     END,
     MAX_LOOK_AHEAD,
     Ahead,

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from rtlang_grammars.context_free.lexer_build.built_threads import StateNode, built_states
+from rtlang_grammars.context_free.lexer_build.terminal_programs.built_threads import StateNode, built_states
 from rtlang_grammars.context_free.notation.terminal_expressions import BuiltTerminal
 from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.spec.errors import GrammarError

@@ -10,8 +10,15 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.context_free.lexer_build.terminal_threads import TerminalProgram
-from rtlang_grammars.context_free.lexer_build.threads import END, LookAhead, LookBehind, Read, Split, TerminalMatch
+from rtlang_grammars.context_free.lexer_build.terminal_programs.instructions import (
+    END,
+    LookAhead,
+    LookBehind,
+    Read,
+    Split,
+    TerminalMatch,
+)
+from rtlang_grammars.context_free.lexer_build.terminal_programs.terminal_threads import TerminalProgram
 from rtlang_grammars.spec.limits import Budget
 
 _FEW_THREADS = 6

@@ -1,0 +1,1 @@
+"""The programs of byte threads that terminals become, and their steps."""
