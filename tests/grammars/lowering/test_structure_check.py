@@ -328,7 +328,7 @@ def test_a_part_begins_behind_the_name_of_its_tool() -> None:
     assert check.may_begin("", 0)
 
 
-@pytest.mark.parametrize(("number", "name"), enumerate(FORMATS_OF_EACH_KIND))
+@pytest.mark.parametrize(("number", "name"), list(enumerate(FORMATS_OF_EACH_KIND)))
 def test_realistic_tools_are_compiled_together_and_their_calls_are_valid(number: int, name: str) -> None:
     schemas = {each["function"]["name"]: each["function"]["parameters"] for each in REALISTIC}
     nameless, rng = RtlangBackend(VocabularyIndex(NAMELESS), allow_checked=True), random.Random(name)
