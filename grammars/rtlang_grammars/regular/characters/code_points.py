@@ -6,9 +6,10 @@ Surrogates are never members: strings are sequences of Unicode scalar values, as
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from functools import lru_cache
+from operator import itemgetter
 from typing import TypeAlias
 
 CodePoints: TypeAlias = tuple[tuple[int, int], ...]
@@ -53,7 +54,21 @@ def union(*sets: CodePoints) -> CodePoints:
 
 def intersection(one: CodePoints, other: CodePoints) -> CodePoints:
     """The intersection of two sets."""
-    result = []
+    if len(one) > len(other):
+        one, other = other, one
+    result: list[tuple[int, int]] = []
+    if 8 * len(one) < len(other):
+        for first, last in one:
+            begin = bisect_left(other, first, key=itemgetter(1))
+            stop = bisect_right(other, last, key=itemgetter(0))
+            inside = other[begin:stop]
+            if inside:
+                low, high = max(inside[0][0], first), min(inside[-1][1], last)
+                if len(inside) == 1:
+                    result.append((low, high))
+                else:
+                    result += ((low, inside[0][1]), *inside[1:-1], (inside[-1][0], high))
+        return tuple(result)
     i = j = 0
     while i < len(one) and j < len(other):
         first, last = max(one[i][0], other[j][0]), min(one[i][1], other[j][1])

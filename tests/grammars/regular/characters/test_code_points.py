@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -52,3 +54,12 @@ def test_surrogates_are_never_members() -> None:
     assert code_points.single(0x61) == code_points.of_text("aa") == ((0x61, 0x61),)
     assert code_points.complement(code_points.NONE) == code_points.ALL
     assert code_points.size(code_points.ALL) == 0x110000 - 0x800
+
+
+def test_a_few_ranges_meet_many() -> None:
+    many = tuple((first, first + 3) for first in range(0, 400, 7))
+    for pairs in product(range(0, 60, 4), range(0, 60, 3)):
+        few = code_points.normalize([pairs, (390, 1000)])
+        members = {each for first, last in few for each in range(first, last + 1) if each % 7 < 4 and each < 403}
+        for found in (code_points.intersection(few, many), code_points.intersection(many, few)):
+            assert found == code_points.normalize((each, each) for each in members)
