@@ -9,7 +9,7 @@ that, each rule whose options decide which texts it has (`max_tokens`, `lazy`, .
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 
 from rtlang_grammars.context_free.cfg import Alternative, Cfg, Rule, RuleCall, Symbol, Terminal, TokenSymbol, prune
@@ -42,26 +42,38 @@ def with_shaped_rules(cfg: Cfg, markers: Mapping[str, Language], budget: Budget)
         GrammarError: such a rule is not regular or has no text; without a place, the reason begins with the rule.
     """
     terminals, rules = list(cfg.terminals), list(cfg.rules)
-    for number, rule in enumerate(cfg.rules):
-        if rule.options is not None and rule.options.shapes_text:
-            rules[number] = _shaped(cfg, number, rule.options, markers.get(rule.name), terminals, budget)
+    todo = [number for number, rule in enumerate(rules) if rule.options is not None and rule.options.shapes_text]
+    while todo:  # inner rules first: with max_chars alone they have no options after it
+        calls = {
+            number: prune(Cfg(tuple(terminals), tuple(_without_options(rules, number)), number), budget)
+            for number in todo
+        }
+        ready = [number for number in todo if not any(rule.options for rule in calls[number].rules)] or todo[:1]
+        for number in ready:
+            rules[number] = _shaped(calls[number], rules[number], markers.get(rules[number].name), terminals, budget)
+        todo = [number for number in todo if number not in ready]
     return prune(Cfg(tuple(terminals), tuple(rules), cfg.start), budget)
 
 
-def _shaped(
-    cfg: Cfg, number: int, options: RuleOptions, marker: Language | None, terminals: list[Terminal], budget: Budget
-) -> Rule:
-    """The rule of a new terminal."""
-    rule = cfg.rules[number]
-    inner = [replace(each, options=None) if index == number else each for index, each in enumerate(cfg.rules)]
-    reachable = prune(Cfg(cfg.terminals, tuple(inner), number), budget)
+def _without_options(rules: Sequence[Rule], number: int) -> list[Rule]:
+    return [replace(each, options=None) if index == number else each for index, each in enumerate(rules)]
+
+
+def _shaped(reachable: Cfg, rule: Rule, marker: Language | None, terminals: list[Terminal], budget: Budget) -> Rule:
+    """The rule of a new terminal; `reachable` is the grammar that starts with it."""
+    options = rule.options
+    assert options is not None
     body = regular_languages(reachable, budget).get(reachable.start)
     if body is None:
         beside = sorted({each.name for each in reachable.rules if each.options})
         raise GrammarError(
             f"rule {rule.name}: lazy, suffix, stop, max_tokens and max_chars are allowed where a rule consists of literals, classes and "
             "rules without options that do not contain themselves; "
-            + (f"not of {', '.join(beside)}, with options" if beside else "it contains itself, or a token")
+            + (
+                f"not of {', '.join(beside)}, with options"
+                if beside
+                else "it contains itself, a token, or a rule with lazy or max_tokens"
+            )
         )
     built = shaped_terminal(body, marker, options)
     if built.language.is_empty(budget):

@@ -22,6 +22,12 @@ def test_texts_of_shaped_rules() -> None:
         ('root ::= (r ",")* "."\nr[max_chars=0] ::= [a-z]*', [".", ",,."], ["a,."]),
         ('root ::= r ">"\nr[lazy] ::= "a"*', [">"], ["a>"]),
         ('root ::= r "z"\nr [suffix="]\\n"] ::= [a-z\\]]*'.replace("r [", "r["), ["ab]\nz", "]\nz"], ["ab]z", "abz"]),
+        (
+            'root ::= o ">"\no[max_chars=3] ::= "x" i\ni[max_chars=5] ::= j\nj[max_chars=4] ::= [a-z]*',
+            ["xab>", "x>"],
+            ["xabc>"],
+        ),
+        ('root ::= o ">"\no[max_chars=9] ::= "x" i i\ni[max_chars=1] ::= [a-z]*', ["xab>", "xa>"], ["xabc>"]),
         ('root ::= a\na[max_chars=3] ::= b ("," b)*\nb ::= [0-9]', ["1", "1,2"], ["1,2,3", ","]),
     ]
     for source, accepted, rejected in cases:
@@ -39,9 +45,10 @@ def test_texts_of_shaped_rules() -> None:
 @pytest.mark.parametrize(
     ("source", "reason", "location"),
     [
-        ('root ::= r\nr[max_tokens=2] ::= "(" r ")" | "a"', "rule r: lazy, .*it contains itself, or a token", "2:2"),
+        ('root ::= r\nr[max_tokens=2] ::= "(" r ")" | "a"', "rule r: lazy, .*it contains itself, a token", "2:2"),
         ('root ::= r\nr[lazy] ::= s\ns[capture] ::= "a"', "not of s, with options", "2:2"),
-        ("root ::= r\nr[lazy] ::= <[1]>", "it contains itself, or a token", "2:2"),
+        ("root ::= r\nr[lazy] ::= <[1]>", "it contains itself, a token", "2:2"),
+        ('root ::= r\nr[max_chars=3] ::= s\ns[lazy] ::= "a"+', "or a rule with lazy or max_tokens", "2:2"),
         ('root ::= r\nr[lazy=1] ::= "a"', "rule r: option lazy: expected no value", "2:2"),
         ('root ::= r\nr[max_chars=1] ::= "ab"', "rule r: max_chars = 1 leaves it no text", "2:2"),
         ('root ::= r\nr[suffix=/a/] ::= "ab"', "options suffix and stop: expected a string", "2:2"),
