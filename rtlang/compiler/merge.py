@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from rtlang.compiler.rewriting import renamed, renamed_block, with_blocks
 from rtlang.contract.graph.frozen_copies import changed
-from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import (
     Apply,
     Block,
@@ -113,9 +112,11 @@ def _merged_blocks(node: Switch | Repeat) -> Node:
     return with_blocks(node, change)
 
 
-def _is_exact(params: SamplingParams) -> bool:
+def _is_exact(node: Generate) -> bool:
     """Whether equal generations give equal texts. Logits processors may have a state, and need not be hashable."""
-    return (params.temperature == 0 or params.seed is not None) and not params.logits_processors
+    params, constraint = node.params, node.constraint
+    is_greedy = params.temperature == 0 and (constraint is None or not constraint.may_set_temperature)
+    return (is_greedy or params.seed is not None) and not params.logits_processors
 
 
 def _key(node: Node) -> Key | None:
@@ -123,7 +124,7 @@ def _key(node: Node) -> Key | None:
     match node:
         case Text():
             return ("text", node.parts)
-        case Generate() if _is_exact(node.params):
+        case Generate() if _is_exact(node):
             return ("generate", node.params, node.constraint)
         case Select():
             return ("select", node.choices, node.method)

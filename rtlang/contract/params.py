@@ -310,10 +310,16 @@ class SamplingParams:
             if not isinstance(getattr(self, name), bool):
                 raise ParameterError(name, getattr(self, name), "expected true or false")
 
-    @property
-    def depends_on_run_seed(self) -> bool:
-        """Whether the noise follows from the seed of the run: the generation samples, and has no seed of its own."""
-        return self.seed is None and (self.temperature > 0 or self.n > 1 or self.best_of > 1)
+    def depends_on_run_seed(self, constraint: Constraint | None) -> bool:
+        """Whether the noise follows from the seed of the run: the generation has no seed of its own, and it samples or a rule may.
+
+        Args:
+            constraint: of the generation.
+        """
+        if self.seed is not None:
+            return False
+        sets_temperature = constraint is not None and constraint.may_set_temperature
+        return self.temperature > 0 or self.n > 1 or self.best_of > 1 or sets_temperature
 
     def to_plain(self) -> dict[str, Any]:
         """The fields that differ from their defaults, as lists and scalars.

@@ -28,6 +28,7 @@ from tests.support.programs.random_graphs import random_graph
 
 GREEDY = SamplingParams()
 NOISY = SamplingParams(temperature=1.0)
+WARM_RULE = Constraint(ConstraintKind.LARK, "start: a\na[temperature = 1.5]: /[a-z]{8}/")
 
 
 def test_equal_subgraphs_are_one() -> None:
@@ -67,6 +68,12 @@ def test_equal_subgraphs_are_one() -> None:
             Generate(1, 0, "x", GREEDY, Constraint(ConstraintKind.REGEX, "a")),
             Generate(2, 0, "y", GREEDY, Constraint(ConstraintKind.REGEX, "b")),
             False,
+        ),
+        (Generate(1, 0, "x", GREEDY, WARM_RULE), Generate(2, 0, "y", GREEDY, WARM_RULE), False),
+        (
+            Generate(1, 0, "x", SamplingParams(seed=3), WARM_RULE),
+            Generate(2, 0, "y", SamplingParams(seed=3), WARM_RULE),
+            True,
         ),
         (Select(1, 0, "x", ("a", "b")), Select(2, 0, "y", ("a", "b")), True),
         (Select(1, 0, "x", ("a", "b")), Select(2, 0, "y", ("b", "a")), False),

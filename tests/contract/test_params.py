@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rtlang.contract.errors import ParameterError
-from rtlang.contract.params import ConstraintKind, SamplingParams, Usage, as_constraint, sampling_params
+from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams, Usage, as_constraint, sampling_params
 
 REFUSED: list[tuple[str, Any]] = [
     ("max_tokens", -1),
@@ -284,4 +284,7 @@ def test_a_schema_as_a_map_is_a_constraint() -> None:
 def test_what_samples_without_a_seed_of_its_own_depends_on_that_of_the_run(
     params: SamplingParams, depends: bool
 ) -> None:
-    assert params.depends_on_run_seed is depends
+    warm_rule = Constraint(ConstraintKind.LARK, 'start: a\na[temperature=1]: "b"')
+    for constraint in (None, Constraint(ConstraintKind.LARK, 'start: "temperature"')):
+        assert params.depends_on_run_seed(constraint) is depends
+    assert params.depends_on_run_seed(warm_rule) is (params.seed is None)

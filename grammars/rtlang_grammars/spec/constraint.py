@@ -188,6 +188,10 @@ class Indentation:
             ) from None
 
 
+_WITH_RULES = (ConstraintKind.LARK, ConstraintKind.GBNF, ConstraintKind.EBNF, ConstraintKind.STRUCTURE)
+_TEMPERATURE = re.compile(r"\btemperature\s*=")
+
+
 @dataclass(frozen=True, slots=True)
 class Constraint:
     """Which texts are allowed.
@@ -207,6 +211,14 @@ class Constraint:
     style: JsonStyle = JsonStyle()
     lexer: Lexer = Lexer.LONGEST
     indentation: Indentation | None = None
+
+    @property
+    def may_set_temperature(self) -> bool:
+        """Whether a rule of a grammar may have the option `temperature`, so that greedy requests sample, too.
+
+        The source is searched for it, so that True may also mean that a literal contains `temperature=`.
+        """
+        return self.kind in _WITH_RULES and _TEMPERATURE.search(self.source) is not None
 
     def to_plain(self) -> dict[str, str]:
         """The constraint as a map of strings; it includes style, lexer and indentation only where they differ from the default."""

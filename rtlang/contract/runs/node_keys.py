@@ -182,7 +182,7 @@ def _place(node: Node) -> str | int:
 
 def _depends_on_run(node: Node) -> bool:
     if isinstance(node, Generate):
-        return node.params.depends_on_run_seed
+        return node.params.depends_on_run_seed(node.constraint)
     return isinstance(node, Call) or (isinstance(node, Decide) and (node.how == "first" or node.need is not None))
 
 

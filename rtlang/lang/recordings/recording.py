@@ -144,7 +144,7 @@ class Recording:
             name = None
         elif name is None:
             self.has_unnamed = True
-        if self._seed is not None and path is not None and params.depends_on_run_seed:
+        if self._seed is not None and path is not None and params.depends_on_run_seed(kind.constraint):
             params = replace(params, seed=mixed_seed(self._seed, path))
         nodes = self.nodes
         with nodes.lock:

@@ -23,10 +23,10 @@ def new_run_seed() -> int:
 def node_seed(run_seed: int, node: Generate) -> int:
     """The seed of a generation, of 64 bits: its own, or a hash of the seed of the run and of its path.
 
-    A greedy generation samples only to replace an invalid value. Its seed does not depend on the run, so that its text follows from its
-    prompt.
+    A greedy generation whose grammar sets no temperature samples only to replace an invalid value. Its seed does not depend on the run, so
+    that its text follows from its prompt.
     """
     params = node.params
-    if params.depends_on_run_seed:
+    if params.depends_on_run_seed(node.constraint):
         return mixed_seed(run_seed, node.node_id if node.path is None else node.path)
     return _GREEDY_SEED if params.seed is None else params.seed
