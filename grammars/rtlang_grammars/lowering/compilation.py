@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from rtlang_grammars.lowering.anywhere_tables import AnywhereTables
 
 GRAMMARS = frozenset({ConstraintKind.LARK, ConstraintKind.GBNF, ConstraintKind.EBNF})
+_FEW_STATES = 64
+"""Regular grammars whose lexers have more states are not made one automaton: sets of tokens share masks there, states do not."""
+
 _STATUS = {str(status): status for status in KeywordStatus}
 
 
@@ -184,11 +187,11 @@ def check_constraint(
 
 
 def build_rules(compilation: Compilation, budget: Budget) -> Built | AnywhereTables:
-    """Lower a grammar without a lexer: to one automaton where it is regular, else to the tables of `machine.lexer_run`.
+    """Lower a grammar without a lexer: to one automaton where it is regular and small, else to the tables of `machine.lexer_run`.
 
-    Two kinds of grammars get the tables of `build`, which make states on demand and join readings byte by byte: those whose terminals are
-    too large, and those that ignore comments. Without a lexer a comment may end before any of its words. (C with comments: 6 ms a mask
-    there, minutes with a tree of terminals.)
+    Two other kinds of grammars get the tables of `build`, which make states on demand and join readings byte by byte: those whose
+    terminals are too large, and those that ignore comments. Without a lexer a comment may end before any of its words. (C with comments:
+    6 ms a mask there, minutes with a tree of terminals.)
 
     Raises:
         GrammarError: as `build`.
@@ -200,13 +203,12 @@ def build_rules(compilation: Compilation, budget: Budget) -> Built | AnywhereTab
         return AnywhereTables(cfg, budget)
     whole = with_ignored(cfg, ignored)
     language = regular_languages(whole, budget).get(whole.start)
-    if language is None:
-        try:
-            tables = AnywhereTables(cfg, budget.renewed(), ignored)
-            if not tables.may_ignore_anything:
-                return tables
-        except GrammarError:
-            budget.check()
+    try:
+        tables = AnywhereTables(cfg, budget.renewed(), ignored)
+        if not tables.may_ignore_anything and (language is None or tables.num_rows > _FEW_STATES):
+            return tables
+    except GrammarError:
+        budget.check()
     return Built(*_grammar_tables(whole, budget), None, None)
 
 
