@@ -10,14 +10,17 @@ from typer.testing import CliRunner
 
 from rtlang.__main__ import app
 from rtlang.bench import language
+from rtlang.bench.comparison import sides
 from rtlang.bench.language import Cost
 from rtlang.bench.workloads import requests
+from rtlang_kernels.cpu.machine_rates import MachineRates
 from tests.support.models.tiny_models import make_checkpoint
 
 
 def test_tables_are_printed_and_figures_and_a_picture_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests, "SCHEMAS", requests.SCHEMAS[:3])
     monkeypatch.setattr(requests, "JSON_REQUESTS", 3)
+    monkeypatch.setattr(sides, "machine_rates", lambda num_threads, **_: MachineRates(1e10, 1e11))
     make_checkpoint(tmp_path / "long", max_position_embeddings=1024)
     command = [
         "bench", "--workload", "json", "--quick", "--repeats", "1", "--markdown", "--json", f"{tmp_path}/figures.json",
