@@ -311,15 +311,9 @@ class SamplingParams:
                 raise ParameterError(name, getattr(self, name), "expected true or false")
 
     def depends_on_run_seed(self, constraint: Constraint | None) -> bool:
-        """Whether the noise follows from the seed of the run: the generation has no seed of its own, and it samples or a rule may.
-
-        Args:
-            constraint: of the generation.
-        """
-        if self.seed is not None:
-            return False
-        sets_temperature = constraint is not None and constraint.may_set_temperature
-        return self.temperature > 0 or self.n > 1 or self.best_of > 1 or sets_temperature
+        """Whether noise follows from the seed of the run: no seed of its own, and the generation or a rule of its constraint samples."""
+        samples = self.temperature > 0 or self.n > 1 or self.best_of > 1
+        return self.seed is None and (samples or (constraint is not None and constraint.may_set_temperature))
 
     def to_plain(self) -> dict[str, Any]:
         """The fields that differ from their defaults, as lists and scalars.
