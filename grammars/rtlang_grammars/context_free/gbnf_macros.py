@@ -164,12 +164,15 @@ def expand(macro: Macro, build: MacroBuilder) -> Expression:
     if macro.name == "Regex":
         return build.text("regex", _regex(macro))
     if macro.name == "Substring":
-        if macro.options or not macro.values:
-            raise GrammarError("Substring: expected strings only")
-        return build.text("substring", runs_of([each.text for each in macro.values if isinstance(each, MacroText)]))
-    known = ("excludes", "loop_after_dispatch", "stop_eos", "stop_str", "stops")
+        chunks = [each.text for each in macro.values if isinstance(each, MacroText)]
+        if macro.options or not chunks or len(chunks) < len(macro.values):
+            raise GrammarError("Substring: expected one or more strings and nothing else")
+        return build.text("substring", runs_of(chunks))
+    known: tuple[str, ...] = ("excludes", "loop_after_dispatch")
+    if macro.name == "TagDispatch":
+        known += ("stop_eos", "stop_str", "stops")
     for key in macro.options:
-        if key not in (known if macro.name == "TagDispatch" else known[:2]):
+        if key not in known:
             raise GrammarError(f"{macro.name}: option {key!r}: expected one of {', '.join(known)}")
     pairs = []
     for value in macro.values:
@@ -204,7 +207,7 @@ def _dispatch(macro: Macro, pairs: list[tuple[Value, Name]], build: MacroBuilder
     excludes = _texts(macro.name, _listed(macro, "excludes"))
     ends_anywhere = _flag(macro, "stop_eos")
     if not stops and not ends_anywhere:
-        raise GrammarError("TagDispatch: stop_eos = false: expected stops beside it")
+        raise GrammarError("TagDispatch: stop_eos = false: expected the option stops, or the text could never end")
     every = Language.any_text()
     marks = Language.literals([*tags, *stops, *excludes])
     before = every.concat(marks, every.bounded(1, None))
@@ -227,8 +230,8 @@ def _dispatch(macro: Macro, pairs: list[tuple[Value, Name]], build: MacroBuilder
 def _token_dispatch(macro: Macro, pairs: list[tuple[Value, Name]], build: MacroBuilder, *, is_loop: bool) -> Expression:
     triggers = _ids(macro.name, [trigger for trigger, _ in pairs], at_least=1)
     excludes = _ids(macro.name, _listed(macro, "excludes"), at_least=0)
-    if set(triggers) & set(excludes):
-        raise GrammarError(f"{macro.name}: a token is both a trigger and excluded")
+    if both := sorted(set(triggers) & set(excludes)):
+        raise GrammarError(f"{macro.name}: excludes contains the trigger {both[0]}; expected other tokens")
     free = EbnfRepeat(build.tokens([*triggers, *excludes], is_excluded=True), 0, None)
     calls = choice(
         [
@@ -242,7 +245,7 @@ def _token_dispatch(macro: Macro, pairs: list[tuple[Value, Name]], build: MacroB
 def _listed(macro: Macro, option: str) -> tuple[Value, ...]:
     value = macro.options.get(option, ())
     if not isinstance(value, tuple):
-        raise GrammarError(f"{macro.name}: {option}: expected values in brackets")
+        raise GrammarError(f"{macro.name}: {option}: expected values in brackets, separated by commas")
     return value
 
 

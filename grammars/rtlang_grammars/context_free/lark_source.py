@@ -160,7 +160,7 @@ def _embedded_schemas(plain: PlainLark, budget: Budget, reader: SchemaReader | N
     for name, (schema, at) in plain.schemas.items():
         location = line_and_column(plain.source, at)
         if reader is None:
-            raise GrammarError("Lark grammar: %json needs a lexer: use another than lexer=anywhere", location)
+            raise GrammarError("Lark grammar: %json is not supported by lexer=anywhere; use lexer=longest", location)
         try:
             reader.add(name, schema)
         except GrammarError as error:

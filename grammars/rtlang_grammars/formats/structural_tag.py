@@ -236,8 +236,9 @@ class _Reader:
         triggers = _tokens(plain, "trigger_tokens", at)
         parts = []
         for i, (begin, content, end) in enumerate(self._tags(plain, at)):
-            if plain["tags"][i].get("begin", {}) not in [{"type": "token", "token": each} for each in triggers]:
-                raise GrammarError(f"expected one of the trigger tokens {triggers}", f"{at}/tags/{i}/begin")
+            given = plain["tags"][i].get("begin", {})
+            if given not in [{"type": "token", "token": each} for each in triggers]:
+                raise GrammarError(f"{given!r}: expected one of the trigger tokens {triggers}", f"{at}/tags/{i}/begin")
             parts.append(sequence(begin, content, end))
         text = token_except([*triggers, *_tokens(plain, "exclude_tokens", at), *ends.tokens])
         one = any_of(*parts)
@@ -259,7 +260,7 @@ class _Reader:
         """The patterns of a dispatch, each with the content after it."""
         for i, each in enumerate(_list(plain, "rules", at)):
             if not isinstance(each, list | tuple) or len(each) != 2:
-                raise GrammarError("expected a list of a pattern and a format", f"{at}/rules/{i}")
+                raise GrammarError(f"{each!r}: expected a list of a pattern and a format", f"{at}/rules/{i}")
             yield each[0], self.part(each[1], f"{at}/rules/{i}/1", ends)
 
 

@@ -120,7 +120,7 @@ def token_set(which: object) -> TokenSet:
         names = tuple(name for part in parts for name in part.names)
         ranges = tuple(ids for part in parts for ids in part.ranges)
         if any(part.is_negated for part in parts):
-            raise GrammarError("except: expected names and ids of tokens")
+            raise GrammarError(f"except = {which['except']!r}: expected names and ids of tokens")
         return TokenSet(names, ranges, is_negated=True, source=f"any token except {which['except']}")
     if isinstance(which, int) and not isinstance(which, bool) and 0 <= which <= MAX_TOKEN_ID:
         return TokenSet(ranges=((which, which),), source=f"<[{which}]>")

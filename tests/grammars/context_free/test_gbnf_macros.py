@@ -67,13 +67,19 @@ def test_tokens_are_terminals() -> None:
         ('root ::= TagDispatch("t", a)\na ::= "a"', "expected pairs of a tag and a rule", "1:21"),
         ('root ::= TagDispatch(("t" a))\na ::= "a"', "expected , or \\)", "1:21"),
         ('root ::= TagDispatch(("t", a), stops=true)\na ::= "a"', "stops: expected values in brackets", "1:21"),
-        ('root ::= TagDispatch(("t", a), stop_eos=false)\na ::= "a"', "expected stops beside it", "1:21"),
+        ('root ::= TagDispatch(("t", a), stop_eos=false)\na ::= "a"', "expected the option stops", "1:21"),
         ('root ::= TagDispatch(("t", a), foo=1)\na ::= "a"', "option 'foo': expected one of excludes", "1:21"),
         ('root ::= Regex("a", "b")', "expected one pattern, and flags", "1:15"),
         ('root ::= Regex("a", flags="q")', "expected one pattern, and flags", "1:15"),
-        ("root ::= Substring()", "expected strings only", "1:19"),
+        ("root ::= Substring()", "expected one or more strings", "1:19"),
+        ('root ::= Substring("a", 1)', "expected one or more strings", "1:19"),
+        (
+            'root ::= TokenTagDispatch((1, a), stops=("b"))\na ::= "a"',
+            "one of excludes, loop_after_dispatch \\(at",
+            "1:26",
+        ),
         ("root ::= Token()", "expected ids of tokens", "1:15"),
-        ('root ::= TokenTagDispatch((1, a), excludes=(1,))\na ::= "a"', "both a trigger and excluded", "1:26"),
+        ('root ::= TokenTagDispatch((1, a), excludes=(1,))\na ::= "a"', "excludes contains the trigger 1", "1:26"),
     ],
 )
 def test_errors_have_a_place_and_say_what_is_allowed(source: str, reason: str, location: str) -> None:

@@ -146,7 +146,9 @@ class _Writer:
                 if index == 0 or definition.is_terminal or called.kind is not TokenKind.RULE:
                     raise self._error("a parameter is allowed after the name of a rule, in rules only", token.start)
                 if called.text not in self._parametric:
-                    raise self._error(f"rule {called.text} has no parameter", token.start)
+                    raise self._error(
+                        f"rule {called.text} has no parameter; define it as {called.text}::_", token.start
+                    )
                 parts.append(between(at, called.start))
                 call, at = self._call(token.end)
                 if is_plain and _uses_parameter(call):

@@ -179,13 +179,14 @@ class _Reader:
 
     def _atom(self) -> Language:
         if self._at >= len(self._tokens):
-            raise GrammarError("the definition ends where a terminal is expected")
+            raise GrammarError("expected a string, an expression or a terminal at the end of the definition")
         token = self._tokens[self._at]
         self._at += 1
         if token.text in ("(", "["):
             found = self._choice()
-            if self._peek() != {"(": ")", "[": "]"}[token.text]:
-                raise GrammarError(f"{token.text}: it is not closed")
+            close = ")" if token.text == "(" else "]"
+            if self._peek() != close:
+                raise GrammarError(f"{token.text}: it is not closed; expected {close}")
             self._at += 1
             return found if token.text == "(" else found.repeat(0, 1)
         if token.kind is TokenKind.STRING and self._peek() == ".." and self._at + 1 < len(self._tokens):

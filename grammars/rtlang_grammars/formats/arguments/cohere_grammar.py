@@ -54,7 +54,7 @@ class _Writer:
         _check(schema, _OF_OBJECTS | _OF_ARRAYS | _OF_SCALARS)
         declared, required = schema.get("properties", {}), frozenset(schema.get("required", ()))
         for name in sorted(required - declared.keys()):
-            raise GrammarError(f"required property {name!r} is not declared")
+            raise GrammarError(f"required property {name!r} is not declared; declare it in properties")
         parts: list[tuple[str | Constraint, bool]] = []
         for name, each in declared.items():
             if not name.isprintable() or set(name) & set('<>&"'):

@@ -101,7 +101,7 @@ def test_words_and_characters_are_chunks() -> None:
         ('"a" %json {}', "%json: not allowed in a terminal"),
         ('("a"', "it is not closed"),
         ('"a" )', "not expected in a terminal"),
-        ('"a" & ~', "the definition ends"),
+        ('"a" & ~', "at the end of the definition"),
         ('"a"{3,2}', "bounds in ascending order"),
         ('"a"{-1,}', "bounds in ascending order"),
         ('"a"~5..2', "bounds in ascending order"),

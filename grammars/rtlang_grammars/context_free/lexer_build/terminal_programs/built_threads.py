@@ -97,7 +97,7 @@ def built_states(terminal: BuiltTerminal, budget: Budget) -> list[StateNode]:
         found.append(node(state, is_expired, False))
         at += 1
     if not found[0].moves:
-        raise GrammarError("it matches no text that is not empty")
+        raise GrammarError("it matches at most the empty text, which no lexer can find")
     return found
 
 

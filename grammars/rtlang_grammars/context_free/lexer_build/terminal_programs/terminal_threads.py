@@ -107,7 +107,9 @@ class TerminalProgram:
         try:
             if terminal.built is not None:
                 if keeps_order:
-                    raise GrammarError("options of rules, %regex, & and ~ are not supported by lexer=lark")
+                    raise GrammarError(
+                        "options of rules, %regex, & and ~ are not supported by lexer=lark; use lexer=longest"
+                    )
                 return self._built(number, terminal.built)
             if terminal.text and set(terminal.flags) <= {"i"}:
                 return self._literal(number, terminal.text, re.IGNORECASE if terminal.flags else 0)

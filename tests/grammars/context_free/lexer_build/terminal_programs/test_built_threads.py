@@ -60,5 +60,5 @@ def test_after_the_budget_the_terminal_ends_where_it_or_its_body_first_can() -> 
 
 
 def test_a_terminal_that_is_always_empty_is_refused() -> None:
-    with pytest.raises(GrammarError, match="no text that is not empty"):
+    with pytest.raises(GrammarError, match="at most the empty text"):
         built_states(BuiltTerminal(Language.literal(""), Language.literal("")), Budget())
