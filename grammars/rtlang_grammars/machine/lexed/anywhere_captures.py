@@ -86,11 +86,11 @@ class AnywhereCaptures:
         """The stacks after the end of the text."""
         automaton = self._tables.automaton
         if not end:
-            yield from parser.finished([0], 0)
+            yield from parser.finished([0])
             return
         for state, _, top, start in threads:
             for terminal in self._endings(int(automaton.winners[state, automaton.end_class])):
-                yield from parser.finished(parser.shifted([top], Lexeme(terminal, start, end)), end)
+                yield from parser.finished(parser.shifted([top], Lexeme(terminal, start, end)))
 
 
 def _distinct(parser: CaptureParser, threads: Iterable[_Thread]) -> list[_Thread]:

@@ -66,19 +66,19 @@ class CaptureParser:
     def shifted(self, tops: Sequence[int], lexeme: Lexeme) -> list[int]:
         """The tops of stacks after a terminal."""
         found: dict[int, None] = {}
-        for top, action in self._actions(tops, lexeme.terminal, lexeme.start):
+        for top, action in self._actions(tops, lexeme.terminal):
             if action > 0:
                 node = _Node(action - 1, top, lexeme.start, lexeme.end, self._nodes[top].items)
                 found[self._push(node)] = None
         return list(found)[:MAX_STACKS]
 
-    def finish(self, end: int) -> None:
+    def finish(self) -> None:
         """Read the end of the text."""
-        self._tops = self.finished(self._tops, end)
+        self._tops = self.finished(self._tops)
 
-    def finished(self, tops: Sequence[int], end: int) -> list[int]:
+    def finished(self, tops: Sequence[int]) -> list[int]:
         """The first top after the end of the text, if it may end there."""
-        actions = self._actions(tops, self._tables.num_terminals, end)
+        actions = self._actions(tops, self._tables.num_terminals)
         return [top for top, action in actions if action == 1][:1]
 
     def state(self, top: int) -> int:
@@ -113,7 +113,7 @@ class CaptureParser:
             self._nodes.append(node)
         return number
 
-    def _actions(self, tops: Sequence[int], terminal: int, at: int) -> list[tuple[int, int]]:
+    def _actions(self, tops: Sequence[int], terminal: int) -> list[tuple[int, int]]:
         """Tops with their actions that shift, after all reductions, in order."""
         parser, found = self._tables.parser, []
         todo = list(reversed(tops))
@@ -136,11 +136,11 @@ class CaptureParser:
                 if each > 0:
                     found.append((top, each))
                 else:
-                    reduced.append(self._reduce(top, -1 - each, at))
+                    reduced.append(self._reduce(top, -1 - each))
             todo += [each for each in reversed(reduced) if each >= 0]
         return found
 
-    def _reduce(self, top: int, rule: int, at: int) -> int:
+    def _reduce(self, top: int, rule: int) -> int:
         """The node after a reduction, -1 where none is."""
         size, head = self._tables.parser.rules[rule].tolist()
         items, end = self._nodes[top].items, self._nodes[top].end
@@ -196,7 +196,7 @@ def find_captures(
     for lexeme in lexemes:
         parser.feed(lexeme)
     if is_complete:
-        parser.finish(len(text))
+        parser.finish()
     return parser.captures()
 
 
