@@ -123,15 +123,15 @@ class TerminalProgram:
                 entry = self._sequence(list(tree), tree.state.flags, self._emit(TerminalMatch(number, 0)), number)
                 if any(isinstance(each, Ahead) for each in self.code[begin:]):
                     code = list(self.code)
-                    del self.code[begin:]
-                    entry = without_aheads(code, entry, self._emit, self.code.__setitem__)
+                    self._forget_from(begin)
+                    entry = without_aheads(code, entry, self._reserve, self.code.__setitem__)
             except _NoThreadsError as error:
                 if keeps_order:
                     raise GrammarError(f"{error} is not supported by lexer=lark") from None
                 _check_edges(tree, 0, 0)
                 if _is_lazy(tree):
                     raise GrammarError(f"{error} together with a lazy quantifier is not supported") from None
-                del self.code[begin:]
+                self._forget_from(begin)
                 entry = self._language(number, terminal.pattern)
             self._check_start(entry)
             return entry
@@ -207,6 +207,11 @@ class TerminalProgram:
         self._budget.spend(states=1)
         self.code.append(Split(()) if instruction is None else instruction)
         return len(self.code) - 1
+
+    def _forget_from(self, begin: int) -> None:
+        """Take back the instructions of the present terminal."""
+        del self.code[begin:]
+        self._places.clear()
 
     def _sequence(self, items: list[Any], flags: int, to: int, ends: int | None) -> int:
         """Instructions of items one after another; `ends`: the terminal that ends after them, None elsewhere."""
