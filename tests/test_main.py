@@ -308,7 +308,7 @@ def test_graph_draws_a_program_without_a_model(folder: Path) -> None:
 def test_diff_compares_saved_runs_and_journals(folder: Path) -> None:
     program = folder / "compared.py"
     files = []
-    for number, prompt in enumerate(("Say one.", "Say two.")):
+    for number, prompt in enumerate(("Say one.", "Say three.")):
         program.write_text(
             "import rtlang as rt\n\n\n@rt.program\ndef say(s, name):\n"
             "    s += rt.user('Hello ', name) + rt.assistant(rt.gen('greeting', 4))\n"

@@ -15,6 +15,7 @@ from rtlang.contract.errors import ConfigError
 from rtlang.model.scripted.script import ScriptedReply
 from rtlang_grammars.formats.catalogue import format_named
 from rtlang_grammars.formats.description import (
+    CDATA,
     ArgumentStyle,
     Json,
     Literals,
@@ -201,7 +202,12 @@ def _element_macro(tagged: TaggedArguments) -> Iterator[str]:
         + "{{ name }}"
         + _with_fields(tagged.before_value)
     )
-    yield "{% if value is string %}{{ value }}"
+    yield "{% if value is string %}"
+    if tagged.cdata:
+        yield "{% if " + " or ".join(f"{json.dumps(each)} in value" for each in tagged.cdata) + " %}"
+        yield _literal(CDATA.begin) + "{{ value }}" + _literal(CDATA.end) + "{% else %}{{ value }}{% endif %}"
+    else:
+        yield "{{ value }}"
     if tagged.item:
         yield "{% elif value is mapping %}{% for key, inner in value.items() %}{{ element(key, inner) }}{% endfor %}"
         yield "{% elif value is iterable %}{% for inner in value %}{{ element(" + json.dumps(tagged.item)

@@ -18,7 +18,9 @@ def test_no_text_has_a_special_token_or_begins_with_a_blank(tmp_path: Path) -> N
         assert len(tokenizer.encode(name, is_start=False, allow_special=True)) == 1
     with Runtime(model=str(directory), num_threads=1, num_pages=100) as runtime:
         completions = [
-            runtime.generate(f"say {number}", params=SamplingParams(max_tokens=40, temperature=temperature))
+            runtime.generate(
+                f"say {number}", params=SamplingParams(max_tokens=40, temperature=temperature, seed=number)
+            )
             .result()
             .completions[0]
             for number, temperature in enumerate((0.0, 1.0, 1.0, 1.0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -25,5 +26,6 @@ def test_a_process_measures_itself_from_its_start() -> None:
 
 
 def test_a_process_that_fails_is_an_error() -> None:
-    with pytest.raises(RuntimeError, match="No module named"):
-        first_use.measure({"PYTHONPATH": "/nonexistent"}, None)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(PATHS)}
+    with pytest.raises(RuntimeError, match="No such file"):
+        first_use.measure(environment, Path("nowhere.json"))
