@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from threading import Event
 
@@ -176,6 +177,9 @@ class RtlangBackend:
         budget.detach()
         found = RtlangGrammar(grammar, LexedCompletion(grammar), self._forcing, self._table)
         self._check_start(found)
+        if is_new:  # the first mask may join contexts, which are stored, too
+            with suppress(GrammarError):
+                grammar.mask(grammar.start_place.configuration)
         return found
 
     def _check_start(self, grammar: RtlangGrammar) -> None:

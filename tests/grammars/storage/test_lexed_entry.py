@@ -16,6 +16,7 @@ from rtlang_grammars.machine.lexed.lexed_grammar import LexedGrammar
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
+from rtlang_grammars.spec.vocabulary import Vocabulary
 from rtlang_grammars.storage.grammar_store import GrammarStore
 from rtlang_grammars.storage.lexed_entry import StoredTables, dump
 from rtlang_grammars_bench.random_lark_grammars import random_grammar
@@ -145,3 +146,39 @@ def test_damaged_entries_are_refused() -> None:
     for damaged in ({**plain, "arrays": plain["arrays"][1:]}, {**plain, "arrays": [[0, 7], *plain["arrays"][1:]]}):
         with pytest.raises(ValueError, match="array"):
             StoredTables(damaged, arrays, lambda: LexedTables('start: "a"', Budget()))
+
+
+def test_masks_from_disk_need_no_compile() -> None:
+    source = 'start: (NAME "=" NUMBER ";")+\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/\n%ignore " "'
+    tables = LexedTables(source, Budget(Limits()))
+    plain, arrays = dump(tables)
+    made, read = LexedGrammar(small_index(), tables), LexedGrammar(small_index(), StoredTables(plain, arrays, never))
+    place = read.start_place
+    for text in (b"a", b"b", b" ", b"=", b"1", b";"):
+        assert np.array_equal(read.mask(place.configuration).base, made.mask(place.configuration).base)
+        reached = place_after(read, text, place.configuration)
+        assert reached is not None
+        place = reached
+    assert place.is_complete
+
+
+def never() -> LexedTables:
+    raise AssertionError("the grammar is compiled")
+
+
+def test_the_first_mask_after_a_restart_needs_no_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = (*(bytes([byte]) for byte in range(256)), b"1a", b"1ab", b"<end>")
+    vocabulary = Vocabulary(tokens, frozenset({258}), frozenset({258}), 259)
+    constraint = Constraint(ConstraintKind.LARK, UNDECIDED)
+    store = GrammarStore(tmp_path, min_seconds=0.0)
+    row = np.empty(vocabulary.num_mask_words, dtype=np.int32)
+    grammar = RtlangBackend.create(vocabulary, store=store).compile(constraint)
+    assert isinstance(grammar.machine, LexedGrammar)
+    assert grammar.machine.tables.joined
+    grammar.matcher().fill_bitmask(row)
+    store.flush()
+    backend = RtlangBackend.create(vocabulary, store=GrammarStore(tmp_path, min_seconds=0.0))
+    monkeypatch.setattr(LexedTables, "__init__", lambda *_, **__: never())
+    again = np.empty_like(row)
+    backend.compile(constraint).matcher().fill_bitmask(again)
+    assert np.array_equal(again, row)

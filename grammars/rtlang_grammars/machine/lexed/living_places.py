@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from functools import cached_property
 
 from rtlang_grammars.machine.lexed.lexed_places import Configuration, LexedPlaces
 from rtlang_grammars.machine.lexed.ways_on import Kind, Lead, TooLargeError, Watch, Watches, WaysOn
@@ -27,11 +28,11 @@ class LivingPlaces:
         self._living: dict[tuple[Configuration, Watches], bool] = {}
         self._num_steps = 0
         self._reaching: dict[tuple[WaysOn, int, int, Watches], bool] = {}
-        self._ways_on = (
-            WaysOn(places.tables, Kind.FEW),
-            WaysOn(places.tables, Kind.EXACT),
-            WaysOn(places.tables, Kind.MANY),
-        )
+
+    @cached_property
+    def _ways_on(self) -> tuple[WaysOn, WaysOn, WaysOn]:
+        """Made for the first question, which most grammars never ask."""
+        return tuple(WaysOn(self._tables, kind) for kind in (Kind.FEW, Kind.EXACT, Kind.MANY))  # type: ignore[return-value]
 
     @property
     def is_worn(self) -> bool:
