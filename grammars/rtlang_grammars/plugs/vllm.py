@@ -41,7 +41,7 @@ from rtlang_grammars.formats.structural_tag import read_structural_tag
 from rtlang_grammars.schema.json_options import style_of, without_additional_properties
 from rtlang_grammars.schema.reading.report import Report
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Whitespace
-from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.errors import EmptyMaskError, GrammarError
 from rtlang_grammars.spec.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -254,9 +254,11 @@ class RtlangStructuredOutputGrammar(StructuredOutputGrammar):  # type: ignore[mi
         Where no token is allowed, no token is accepted, and `vllm` ends the request with an error. (What is raised here ends its engine.)
         """
         row = bitmask[batch_index].numpy()
-        self._matcher.fill_bitmask(row)
-        if not row.any():
-            logger.error("a request under rtlang: no token may follow, and the text is not complete; the request fails")
+        try:
+            self._matcher.fill_bitmask(row)
+        except EmptyMaskError as error:
+            row.fill(0)
+            logger.error("a request under rtlang fails: %s", error)
         words, bits = row.view(np.uint32), np.uint32(1) << (self._stops & 31).astype(np.uint32)
         if self._matcher.is_accepting:
             np.bitwise_or.at(words, self._stops >> 5, bits)
