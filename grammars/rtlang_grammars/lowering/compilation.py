@@ -209,7 +209,7 @@ def build_rules(compilation: Compilation, budget: Budget) -> Built | AnywhereTab
             return tables
     except GrammarError:
         budget.check()
-    return Built(*_grammar_tables(whole, budget), None, None)
+    return Built(*_grammar_tables(whole, language, budget), None, None)
 
 
 def build(compilation: Compilation, budget: Budget) -> Built:
@@ -242,7 +242,7 @@ def build(compilation: Compilation, budget: Budget) -> Built:
             tables, start = _choice_tables(constraint.source, budget, tokens)
         case ConstraintKind.LARK | ConstraintKind.GBNF | ConstraintKind.EBNF:
             cfg = with_ignored(*_read_rules(constraint, budget, tokens))
-            tables, start = _grammar_tables(cfg, budget)
+            tables, start = _grammar_tables(cfg, regular_languages(cfg, budget).get(cfg.start), budget)
         case ConstraintKind.STRUCTURE:
             part = read_structure(constraint.source)
             start, built = _structure_tables(
@@ -300,8 +300,8 @@ def _language_tables(language: Language, budget: Budget) -> tuple[Tables, int]:
     return tables, Embedding(tables, language.automaton(budget), is_everything=True).start(is_called=False)
 
 
-def _grammar_tables(cfg: Cfg, budget: Budget) -> tuple[Tables, int]:
-    language = regular_languages(cfg, budget).get(cfg.start)
+def _grammar_tables(cfg: Cfg, language: Language | None, budget: Budget) -> tuple[Tables, int]:
+    """The tables of a grammar. language: that of its start rule, if it is regular."""
     if language is not None:  # one automaton, however ambiguous the rules are
         return _language_tables(language, budget)
     grammar, tables = NumberedRules(), Tables(budget, json_base_states().tables)
