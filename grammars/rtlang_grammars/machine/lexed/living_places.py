@@ -7,7 +7,7 @@ follows it: `WaysOn` and, in grammars with conflicts, the sets of parser stacks 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from rtlang_grammars.machine.lexed.lexed_places import Configuration, LexedPlaces
@@ -27,7 +27,7 @@ class LivingPlaces:
         self._places, self._tables = places, places.tables
         self._living: dict[tuple[Configuration, Watches], bool] = {}
         self._num_steps = 0
-        self._reaching: dict[tuple[WaysOn, int, int, Watches], bool] = {}
+        self._reaching: dict[tuple[WaysOn, int, Lead], bool] = {}
 
     @cached_property
     def _ways_on(self) -> tuple[WaysOn, WaysOn, WaysOn]:
@@ -131,16 +131,10 @@ class LivingPlaces:
                 terminals, may_end = ways_on.lexed(lead)
                 if may_end and self._places.can_end(stacks):
                     return True
-                for terminal, leads in terminals.items():
-                    after = self._places.shift(stacks, terminal)
-                    if after < 0:
-                        continue
-                    start = self._places.lexer_state(after)
-                    for _, _, classes, watches in leads:
-                        reached = after, (start, start, classes, watches)
-                        if reached not in seen:
-                            seen.add(reached)
-                            todo.append(reached)
+                for reached in self._shifted(stacks, terminals):
+                    if reached not in seen:
+                        seen.add(reached)
+                        todo.append(reached)
                 if len(seen) > _MAX_FOLLOWED:
                     return None
         except TooLargeError:
@@ -158,23 +152,26 @@ class LivingPlaces:
             terminals, may_end = ways_on.lexed(lead)
             if may_end and self._places.can_end(stacks):
                 return True
-            for terminal, leads in terminals.items():
-                after = self._places.shift(stacks, terminal)
-                if after < 0:
-                    continue
-                start = self._places.lexer_state(after)
-                for _, _, classes, watches in leads:
-                    key = ways_on, after, classes, watches
-                    if key not in self._reaching:
-                        begun = start, start, classes, watches
-                        self._reaching[key] = any(
-                            ways_on.can_end(*self._places.stack_sets.node(node), begun, self._places.stack_sets.node)
-                            for node in self._places.stack_sets.tops(after)
-                        )
-                    if self._reaching[key]:
-                        return True
+            for after, begun in self._shifted(stacks, terminals):
+                key = ways_on, after, begun
+                if key not in self._reaching:
+                    self._reaching[key] = any(
+                        ways_on.can_end(*self._places.stack_sets.node(node), begun, self._places.stack_sets.node)
+                        for node in self._places.stack_sets.tops(after)
+                    )
+                if self._reaching[key]:
+                    return True
         except TooLargeError:
             return None
         finally:
             self._num_steps += ways_on.num_steps
         return False
+
+    def _shifted(self, stacks: int, terminals: Mapping[int, Iterable[Lead]]) -> Iterator[tuple[int, Lead]]:
+        """The sets of stacks after terminals that the parser takes, with the leads before the next lexeme."""
+        for terminal, leads in terminals.items():
+            after = self._places.shift(stacks, terminal)
+            if after >= 0:
+                start = self._places.lexer_state(after)
+                for _, _, classes, watches in leads:
+                    yield after, (start, start, classes, watches)
