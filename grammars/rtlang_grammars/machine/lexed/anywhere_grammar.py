@@ -21,7 +21,7 @@ from rtlang_grammars.machine.lexed.lexed_completion import (
     Ending,
     LexedCompletion,
 )
-from rtlang_grammars.machine.lexed.lexed_grammar import LexedGrammar
+from rtlang_grammars.machine.lexed.lexed_grammar import LexedGrammar, forced_bytes
 from rtlang_grammars.machine.lexed.lexed_places import Configuration
 from rtlang_grammars.machine.lexer_run.lexer_tables import BoundTables
 from rtlang_grammars.machine.token_index.mask import Mask, write_rows
@@ -29,7 +29,6 @@ from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.work_limit import WorkLimit
 
-_MAX_FORCED_BYTES = 256
 _MAX_READINGS = 4096
 _MAX_MASKS = 1 << 10
 
@@ -159,16 +158,9 @@ class AnywhereGrammar:
         return self.index.only_ends(self.mask(configuration).base)
 
     def forced(self, configuration: Readings) -> bytes:
-        """The bytes that must come next, at most _MAX_FORCED_BYTES."""
-        text = bytearray()
+        """The bytes that must come next, see `forced_bytes`."""
         with self.lock:
-            while len(text) < _MAX_FORCED_BYTES and not self.is_complete(configuration):
-                step = self._only_step(configuration)
-                if step is None:
-                    break
-                text += step[0]
-                configuration = step[1]
-        return bytes(text)
+            return forced_bytes(configuration, self.is_complete, self._only_step)
 
     def temperature(self, configuration: Readings) -> float | None:
         """See `GrammarMatcher.temperature`: the greatest of all readings."""

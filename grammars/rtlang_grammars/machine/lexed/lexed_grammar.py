@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from rtlang_grammars.spec.tokens import segments_of
 
 _MAX_FORCED_BYTES = 256
 _MAX_STACKS = 1 << 17
+_Place = TypeVar("_Place")
 
 
 class LexedState(NamedTuple):
@@ -161,15 +162,8 @@ class LexedGrammar:
 
     def forced(self, configuration: Configuration) -> bytes:
         """The bytes that must come next, at most _MAX_FORCED_BYTES."""
-        text = bytearray()
         with self.lock:
-            while len(text) < _MAX_FORCED_BYTES and not self.is_complete(configuration):
-                step = self._only_step(configuration)
-                if step is None:
-                    break
-                text += step[0]
-                configuration = step[1]
-        return bytes(text)
+            return forced_bytes(configuration, self.is_complete, self._only_step)
 
     def is_complete(self, configuration: Configuration) -> bool:
         """Whether the text may end there."""
@@ -215,3 +209,21 @@ class LexedGrammar:
                 return None
             found = byte, reached
         return found
+
+
+def forced_bytes(
+    place: _Place, is_complete: Callable[[_Place], bool], only_step: Callable[[_Place], tuple[bytes, _Place] | None]
+) -> bytes:
+    """The bytes that must come next from a place, until there are at least _MAX_FORCED_BYTES.
+
+    Args:
+        only_step: the only bytes that may follow a place, and the place after them; None where there are several.
+    """
+    text = bytearray()
+    while len(text) < _MAX_FORCED_BYTES and not is_complete(place):
+        step = only_step(place)
+        if step is None:
+            break
+        text += step[0]
+        place = step[1]
+    return bytes(text)
