@@ -33,7 +33,6 @@ from rtlang_kernels.triton.sampling import sampler
 from rtlang_kernels_bench import automaton_checks
 from tests.support.kernels import gpu
 from tests.support.kernels.compiled_kernels import compiled_kernels
-from tests.support.long_tests import is_long
 from tests.support.models.model_steps import run_step
 from tests.support.models.quantized_checkpoints import SCHEMES, quantized_pair
 from tests.support.models.tiny_models import make_checkpoint
@@ -212,7 +211,8 @@ def test_nothing_is_compiled_after_load(tmp_path: Path, triton: None, monkeypatc
     assert len(at_load) > 20
 
 
-@pytest.mark.parametrize("scheme", [*GPU_SCHEMES] if is_long() else ["gptq in order"])
+@pytest.mark.long  # test_published_weights.py has two of them in a usual run
+@pytest.mark.parametrize("scheme", GPU_SCHEMES)
 def test_weights_of_few_bits_give_the_logits_of_their_float_twin(
     scheme: str, tmp_path: Path, triton: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,17 +7,13 @@ nested configurations, number formats. A member says whether it is served, and b
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor
-
 from tests.support.models.families import FAMILIES, Family, make_config
-from tests.support.models.quantized_checkpoints import Written, published_float8, published_int4, published_mxfp4
+from tests.support.models.quantized_checkpoints import Rounding, published_float8, published_int4, published_mxfp4
 from tests.support.models.tiny_models import BOS_TOKEN_ID, EOS_TOKEN_ID, PAD_TOKEN_ID, VOCAB_SIZE
 
-Rounding = Callable[[str, Tensor], Written | None]
 CONVERTED = "converted to BF16"
 """Format of a model that is published in another one."""
 _SPARSE = "choose a model with full attention"

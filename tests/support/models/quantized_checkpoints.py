@@ -22,6 +22,8 @@ _GROUP = 32
 _LAYER = re.compile(r"(_proj(_with_mqa)?|\.w[123])\.weight$")
 Written = tuple[dict[str, Tensor], Tensor]
 """The tensors of a module, and its matrix multiplied out."""
+Rounding = Callable[[str, Tensor], Written | None]
+"""See `quantize_checkpoint`."""
 
 
 def _grouped(weight: Tensor, group: int = _GROUP) -> Tensor:
@@ -59,9 +61,10 @@ def _packed_int4(weight: Tensor) -> Written:
     return tensors, multiplied_out(codes, scales, zeros)
 
 
-def _symmetric_int4(weight: Tensor) -> Written:
-    scales = (_grouped(weight).abs().amax(2) / 7).clamp(min=1e-4).bfloat16()
-    codes = (_grouped(weight) / scales.float()[..., None]).round().clamp(-8, 7).to(torch.int8).view(weight.shape)
+def packed_int4(weight: Tensor, group: int = _GROUP) -> Written:
+    """Symmetric int4 of compressed-tensors, packed, with bfloat16 scales."""
+    scales = (_grouped(weight, group).abs().amax(2) / 7).clamp(min=1e-4).bfloat16()
+    codes = (_grouped(weight, group) / scales.float()[..., None]).round().clamp(-8, 7).to(torch.int8).view(weight.shape)
     tensors = {
         "weight_packed": pack_to_int32(codes, 4),
         "weight_shape": torch.tensor(weight.shape),
@@ -179,12 +182,12 @@ def quantized_pair(folder: Path, scheme: str, family: str = "llama") -> tuple[Pa
     config, write = SCHEMES[scheme]
     path = make_checkpoint(folder / "codes", family)
     content = json.loads((path / "config.json").read_text())
-    twin = quantize_checkpoint(path, folder / "floats", lambda name, tensor: _of_layer(name, tensor, write))
+    twin = quantize_checkpoint(path, folder / "floats", of_layers(write))
     (path / "config.json").write_text(json.dumps({**content, "quantization_config": config}))
     return path, twin
 
 
-def quantize_checkpoint(path: Path, twin: Path, write: Callable[[str, Tensor], Written | None]) -> Path:
+def quantize_checkpoint(path: Path, twin: Path, write: Rounding) -> Path:
     """Round the weights of a checkpoint in place, and write a twin with the same values as floats, which is returned.
 
     Args:
@@ -216,6 +219,11 @@ def _of_layer(name: str, tensor: Tensor, write: Callable[[Tensor], Written]) -> 
     return {name.removesuffix("weight") + part: each for part, each in tensors.items()}, matrix
 
 
+def of_layers(write: Callable[[Tensor], Written]) -> Rounding:
+    """Writes the matrices of linear layers, and leaves other weights as they are."""
+    return lambda name, tensor: _of_layer(name, tensor, write)
+
+
 def published_float8(name: str, tensor: Tensor) -> Written | None:
     """float8 with a scale for each block of 128 x 128, the last of which may be smaller."""
 
@@ -233,7 +241,7 @@ def published_float8(name: str, tensor: Tensor) -> Written | None:
 
 def published_int4(name: str, tensor: Tensor) -> Written | None:
     """int4 in groups of 32 inputs, of experts only."""
-    return _of_layer(name, tensor, _symmetric_int4) if ".experts." in name else None
+    return _of_layer(name, tensor, packed_int4) if ".experts." in name else None
 
 
 def published_mxfp4(name: str, tensor: Tensor) -> Written | None:

@@ -105,7 +105,8 @@ def _factors(
             offset = bits.to(tl.float32) * -_as_float32(factor, "float16")
     elif FORMAT.scales != "none":
         bits = _group_bits(scales, step, SLICE, rows, num_outputs, FORMAT.group, FORMAT.scale_bits, FORMAT)
-        scale = _as_float32(bits, FORMAT.scales)
+        SCALES: tl.constexpr = FORMAT.scales  # an attribute is no constant argument in triton 3.6
+        scale = _as_float32(bits, SCALES)
         if FORMAT.has_offsets:
             bits = _group_bits(offsets, step, SLICE, rows, num_outputs, FORMAT.group, 16, FORMAT)
             offset = _as_float32(bits, "float16")

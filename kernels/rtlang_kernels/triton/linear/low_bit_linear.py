@@ -94,10 +94,7 @@ class GpuLowBitLinear:
         self.out_features = num_outputs // 2 if is_gated else num_outputs
         self._bias = None if bias is None else bias.to(self.device, dtype).contiguous()
         self._is_gated, self._dtype = is_gated, dtype
-        self._order = self._inverse = None
-        if weight.input_order is not None:
-            self._order = weight.input_order.to(self.device)
-            self._inverse = torch.argsort(self._order)
+        self._order = None if weight.input_order is None else weight.input_order.to(self.device, torch.int32)
         self._arch = gpu_properties(self.device).arch
         self._parts = product_parts(num_outputs, self.in_features, self.codes.format.step)
         held = self.codes.held
@@ -201,7 +198,7 @@ class GpuLowBitLinear:
         out = torch.empty(len(indices), self.in_features, dtype=self._dtype, device=self.device)
         if len(indices):
             self._look_up(indices.contiguous(), out, _run)
-        return out if self._inverse is None else out.index_select(1, self._inverse)
+        return out if self._order is None else torch.empty_like(out).index_copy_(1, self._order.long(), out)
 
     def _look_up(self, indices: Tensor, out: Tensor, launch: Launch) -> None:
         fmt, (num_outputs, num_inputs) = self.codes.format, self.codes.shape

@@ -8,7 +8,7 @@ shift, one `and` and one multiply-add. 16 bits are the unit in which matrix inst
 
 Scales, offsets and zero points are words of 32 bits [words, outputs] with values of consecutive groups: 32 bits are the least that a
 program loads ahead of its use. Scales stay as the file has them: super-scales beside integers, and one byte for powers of two and for
-float8, which a reader widens. Small integers that all fit in 4 bits take 4. All of this is exact.
+float8, which a reader widens. Small integers that all fit in 4 bits take 4, and equal zero points none. All of this is exact.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def store(weight: LowBitWeight, device: torch.device) -> StoredCodes:
         if high is not None:
             high[:, first:last].copy_(_words(codes >> plan.low_bits, plan.high_bits, plan.lanes))
         others.append(replace(rows, codes=codes[:, :0]))
-    rest = joined_rows(others)
+    rest, fmt = _without_equal_zero_points(joined_rows(others), fmt)
     scales, scale_type = _narrowed_scales(rest.scales, fmt.scales)
     integers = [rest.zero_points, *([scales, rest.offsets] if fmt.scales is ScaleType.SUPER else [])]
     stored = stored_format(
@@ -251,6 +251,14 @@ def _narrowed_scales(scales: Tensor | None, scale_type: ScaleType) -> tuple[Tens
     if torch.equal(small.float().view(torch.int32), bits) and bool(wide.isfinite().all()):
         return small.view(torch.uint8), "e4m3"
     return scales, scale_type.value
+
+
+def _without_equal_zero_points(rows: GroupedRows, fmt: WeightFormat) -> tuple[GroupedRows, WeightFormat]:
+    """Rows whose groups have one zero point, as in files of symmetric codes, get it from their format."""
+    if rows.zero_points is None or int(rows.zero_points.min()) != int(rows.zero_points.max()):
+        return rows, fmt
+    zero = int(rows.zero_points[0, 0])
+    return replace(rows, zero_points=None), replace(fmt, has_zero_points=False, zero=zero)
 
 
 def _fit_in_nibbles(integers: Sequence[Tensor]) -> bool:

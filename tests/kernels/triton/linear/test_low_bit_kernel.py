@@ -67,3 +67,10 @@ def test_groups_of_any_number_of_inputs_find_their_scales() -> None:
         )
         weight = HeldWeight(fmt, rows)
         assert torch.equal(dequantized(weight).double(), exact_weight(weight)), (bits, group)
+
+
+def test_equal_zero_points_change_no_weight() -> None:
+    fmt = WeightFormat(4, 64, has_zero_points=True)
+    scales = torch.tensor([[0.37], [-0.011]]).half().expand(2, 4).contiguous()
+    weight = HeldWeight(fmt, GroupedRows(every_code(fmt), scales, zero_points=torch.full((2, 4), 7, dtype=torch.uint8)))
+    assert torch.equal(dequantized(weight).double(), exact_weight(weight))

@@ -92,6 +92,15 @@ def test_integers_take_half_a_byte_only_where_all_fit() -> None:
         assert not store(replace(weight, held=replace(weight.held, scales=scales)), DEVICE).format.has_nibbles
 
 
+def test_equal_zero_points_take_no_memory() -> None:
+    weight = random_weight(FORMATS["int4 of 64 with zero points"], 4, 128)
+    for zeros, is_stored in ((torch.full((4, 2), 8), False), (torch.tensor([[8, 8]] * 3 + [[8, 7]]), True)):
+        rows = replace(weight.held, zero_points=zeros.to(torch.uint8))
+        stored = store(HeldWeight(weight.format, rows), DEVICE)
+        assert stored.format.has_zero_points == is_stored == (stored.held.zero_points is not None)
+        assert stored.format.zero == (0 if is_stored else 8)
+
+
 def test_a_step_has_no_more_inputs_than_a_layer_needs() -> None:
     """Slices are as long as the number of inputs allows without unused bits in the words of the wide plane."""
     q4_0, q5_0, q6_k = FORMATS["q4_0"], FORMATS["q5_0"], FORMATS["q6_k"]
