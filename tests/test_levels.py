@@ -108,6 +108,7 @@ LEVELS: dict[str, list[str]] = {
         "decoders",
         "gpu",
         "loader",
+        "draft_heads",
         "device_runner host_runner quantization scripted",
         "draft_runner faulty_runner identity rank_worker",
         "new_runner",

@@ -171,8 +171,9 @@ class RuntimeConfig:
     )
     draft_model: str | None = _setting(
         None,
-        "a smaller model with the same tokens, which drafts tokens where that is expected to save time, on the CPU only: a directory or "
-        "owner/name, as for model; default: none",
+        "a smaller model with the same tokens, or a draft head of the model (EAGLE, EAGLE-3), which drafts tokens where that is "
+        "expected to save time, on the CPU only: a directory or owner/name, as for model, or mtp for the head in the model's own "
+        "checkpoint; default: none",
     )
     deterministic: bool = _setting(
         False,
@@ -212,7 +213,9 @@ class RuntimeConfig:
         draft_model = self.draft_model
         if draft_model is not None:
             if not isinstance(draft_model, str | os.PathLike) or not os.fspath(draft_model):
-                raise ConfigError("draft_model", draft_model, "expected the directory of a model, or owner/name")
+                raise ConfigError(
+                    "draft_model", draft_model, "expected the directory of a model or head, owner/name, or mtp"
+                )
             if self.device != "cpu":
                 raise ConfigError("draft_model", draft_model, "requires device cpu")
             if self.speculation == "off":

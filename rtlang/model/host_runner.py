@@ -27,6 +27,8 @@ from rtlang.contract.step import Row, RowStates, Step, StepOutput
 from rtlang.model import system_resources
 from rtlang.model.batch import Batch
 from rtlang.model.decoders.native_decoder import Decoder
+from rtlang.model.draft_heads.head_runner import NUM_SCRATCH_PAGES, HeadRunner
+from rtlang.model.draft_heads.loading import load_draft_head
 from rtlang.model.layers.attention import PagedKV, StepAttention
 from rtlang.model.layers.cache_division import LEAST_STATES, MemoryNeeds, divide_cache, states_beside
 from rtlang.model.layers.states import StateMemory, StepStates, state_bytes
@@ -80,6 +82,7 @@ class HostRunner:
         decoder: the model.
         kv: the pages.
         states: the states of recurrent layers; None for a model without any.
+        head: runs the draft head; None if the settings name none.
     """
 
     is_pipelined: ClassVar[bool] = False
@@ -89,6 +92,7 @@ class HostRunner:
     decoder: Decoder
     kv: PagedKV
     states: StateMemory | None = None
+    head: HeadRunner | None = None
 
     def __init__(self, config: RuntimeConfig, group: RankGroup | None = None) -> None:
         self.config = config
@@ -103,7 +107,7 @@ class HostRunner:
     @property
     def num_pages(self) -> int:
         """Pages in the KV pool."""
-        return self.kv.num_pages
+        return self.kv.num_pages if self.head is None else self.head.num_pages
 
     @property
     def num_states(self) -> int:
@@ -153,11 +157,16 @@ class HostRunner:
     def _load(self, group: RankGroup | None) -> None:
         with torch.inference_mode():
             self.decoder, self.model_config, self.tokenizer = load_model(self.config, group=group)
+            head = None
+            if group is None and (self.config.speculation == "on" or self.decoder.is_row_invariant):
+                head = load_draft_head(self.config, self.decoder, self.model_config)
         trim_heap()  # before the size of the pool is computed from the free memory
         longest = self.model_config.max_position_embeddings
         if self.config.max_model_len is not None and self.config.max_model_len > longest:
             raise ConfigError("max_model_len", self.config.max_model_len, f"the checkpoint supports at most {longest}")
-        geometries, dtype = self.decoder.geometries, self.decoder.dtype
+        geometries, dtype, num_scratch = self.decoder.geometries, self.decoder.dtype, 0
+        if head is not None:
+            geometries, num_scratch = (*geometries, *head.geometries), NUM_SCRATCH_PAGES
         kv_dtype = torch.int8 if self.config.kv_dtype == "int8" else dtype
         bytes_per_page = PagedKV.bytes_per_page(geometries, self.config.page_size, kv_dtype)
         if group is None:
@@ -166,7 +175,9 @@ class HostRunner:
             group.smallest(0)
             num_pages = group.smallest(self._pick_sizes(bytes_per_page * group.size, 0)[0] if group.is_first else _MANY)
             num_states = 0
-        self.kv = PagedKV(geometries, num_pages, self.config.page_size, dtype, kv_dtype=kv_dtype)
+        self.kv = PagedKV(geometries, num_pages + num_scratch, self.config.page_size, dtype, kv_dtype=kv_dtype)
+        if head is not None:
+            self.head = HeadRunner(head, self.kv, self.model_config, self.tokenizer, self.max_model_len)
         if num_states:
             self.states = StateMemory(self.decoder.state_shapes, num_states)
         if not self.ranks.is_following:
@@ -192,7 +203,7 @@ class HostRunner:
 
     def close(self) -> None:
         """See `Runner`; drops the weights and the pages, and ends the processes of other ranks."""
-        for name in ("decoder", "kv", "states"):
+        for name in ("decoder", "kv", "states", "head"):
             self.__dict__.pop(name, None)
         self.ranks.close()
 
@@ -206,7 +217,10 @@ class HostRunner:
         with torch.inference_mode(), self.ranks.guard():
             if self.ranks.group is not None:
                 self.ranks.send(step_words(step))
-            states = self._forward(step, StepAttention(batch, self.kv, states=self._step_states(batch)))
+            tap = None if self.head is None else self.head.tap()
+            states = self._forward(step, StepAttention(batch, self.kv, states=self._step_states(batch), tap=tap))
+            if self.head is not None and tap is not None:
+                self.head.follow(step, tap)
             num_sampling = len(batch.sampling_rows)
             logits = self.decoder.project(states[:num_sampling]) if num_sampling else None
             scores = self._score(step, batch, states[num_sampling:]) if batch.scoring_rows else {}

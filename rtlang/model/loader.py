@@ -136,6 +136,24 @@ def load_model(
     return decoder, model_config, tokenizer
 
 
+def open_checkpoint(
+    config: RuntimeConfig, directory: Path, quantization: object = None
+) -> tuple[CheckpointWeights, list[Path]]:
+    """All weights of a safetensors checkpoint, under the names that they have there, and its files; those on a hub are downloaded.
+
+    Args:
+        directory: of `config.model`.
+        quantization: its supported `quantization_config`; None if there is none.
+    Raises:
+        ModelLoadError: weights are missing or damaged.
+    """
+    name = HubName.parse(config.model)
+    if name is not None:
+        download_weights(name, directory)
+    files = weight_files(directory)
+    return SafetensorsWeights(directory, files, quantization), files
+
+
 def check_ranks(config: RuntimeConfig) -> None:
     """Check, before processes are started, that the model can be divided among `config.tensor_parallel` of them.
 

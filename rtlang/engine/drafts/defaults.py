@@ -10,6 +10,7 @@ from rtlang.contract.process.thread_watch import ThreadWatch, exclude_computatio
 from rtlang.engine.drafts.call_sites import CallSites
 from rtlang.engine.drafts.draft_model import DraftModel
 from rtlang.engine.drafts.drafter import Drafter
+from rtlang.engine.drafts.model_pages import HeadPages
 from rtlang.engine.drafts.model_policy import ModelPolicy
 from rtlang.engine.drafts.overlap import Overlap
 from rtlang.engine.drafts.own_text import OwnText
@@ -17,6 +18,7 @@ from rtlang.engine.drafts.stored_text import StoredText
 from rtlang.engine.drafts.structure import Structure
 from rtlang.engine.planning.calibration import calibrated
 from rtlang.engine.planning.step_cost import StepCost
+from rtlang.model.draft_heads.head_runner import HeadRunner
 from rtlang.model.draft_runner import DraftRunner
 from rtlang.model.runner import Runner
 
@@ -56,6 +58,11 @@ def load_draft_model(config: RuntimeConfig, runner: Runner, watch: ThreadWatch |
             "draft_model is not used: drafts could change texts of this model by rounding; speculation=on allows that"
         )
         return None
+    head = getattr(runner, "head", None)
+    if isinstance(head, HeadRunner):
+        cost = calibrated(head, config.page_size)
+        pages = HeadPages(head, config.page_size)
+        return DraftModel(config, head, runner.model_config.vocab_size, cost=cost, pages=pages)
     draft_runner = DraftRunner(config, runner)
     draft_runner.load()
     exclude_computation(watch, draft_runner)

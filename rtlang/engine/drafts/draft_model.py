@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.step import Row, SampledRow, Step
-from rtlang.engine.drafts.model_pages import ComputedSequence, ModelPages
+from rtlang.engine.drafts.model_pages import ComputedSequence, DraftPages, ModelPages
 from rtlang.engine.planning.step_cost import StepCost, StepSize, size_of
 from rtlang.engine.requests.request import Request
 from rtlang.model.runner import Runner
@@ -41,6 +41,7 @@ class DraftModel:
         target_vocab_size: width of the model's logits.
         cost: of its steps, as far as it was measured before.
         clock: seconds of the engine thread; for tests.
+        pages: what is computed of each request; default: pages of its own.
 
     Attributes:
         seconds: time taken by everything that it computed.
@@ -55,9 +56,10 @@ class DraftModel:
         *,
         cost: StepCost | None = None,
         clock: Callable[[], float] = thread_time,
+        pages: DraftPages | None = None,
     ) -> None:
         self.cost = StepCost() if cost is None else cost
-        self.pages = ModelPages(runner.num_pages, config.page_size, sharing=config.prefix_sharing)
+        self.pages = pages or ModelPages(runner.num_pages, config.page_size, sharing=config.prefix_sharing)
         self.seconds = 0.0
         self.num_steps = self.num_failures = 0
         self._runner, self._clock = runner, clock
@@ -68,8 +70,8 @@ class DraftModel:
 
     @property
     def num_pages(self) -> int:
-        """Pages of its KV pool."""
-        return self.pages.cache.num_pages
+        """Pages of its own."""
+        return self.pages.num_pages
 
     def is_resting(self) -> bool:
         """Whether it is to be left out of this step; counts the steps."""
@@ -184,10 +186,9 @@ class DraftModel:
 
     def rest(self, *, is_long: bool) -> None:
         """Give memory back, because there is nothing to do; after a long time also that of cached pages."""
-        if is_long:
-            self.pages.cache.clear()
+        free = self.pages.rest(is_long=is_long)
         if self._runner.page_memory is not None:
-            self._runner.page_memory.release(self.pages.cache.free_runs)
+            self._runner.page_memory.release(free)
 
     def _row(
         self,

@@ -1,19 +1,22 @@
-"""The KV pages of a draft model: the sequences that it has computed, and a prefix cache of its own.
+"""The KV pages of a draft model: the sequences that it has computed, and a prefix cache of its own; or those of a draft head, which has none
+but scratch pages.
 
-It follows the rules of the main cache: a request finds what its namespace may find, and a request that has ended leaves its pages to later
+A draft model follows the rules of the main cache: a request finds what its namespace may find, and a request that has ended leaves its pages to later
 ones. Sequences are dropped in the order of their last use when pages are needed.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from rtlang.cache.node import RadixNode
 from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.contract.params import SamplingParams
 from rtlang.engine.requests.request import Request
+from rtlang.model.draft_heads.head_runner import HeadRunner
 
 
 @dataclass(slots=True)
@@ -44,8 +47,41 @@ class ComputedSequence:
         del own[self.num_agreed :]
 
 
+class DraftPages(Protocol):
+    """Where a draft model has what it computed of each request. Used on the engine thread."""
+
+    @property
+    def num_pages(self) -> int:
+        """Pages of its own."""
+
+    @property
+    def num_cached(self) -> int:
+        """Pages that only its prefix cache uses."""
+
+    def open(self, request: Request) -> ComputedSequence:
+        """What is computed of a request, without its last token."""
+
+    def reopen(self, request: Request) -> ComputedSequence:
+        """As `open`; also finds what the cache has got since, unless the request has pages of its own."""
+
+    def reserve(self, request: Request, num_tokens: int, kept: Collection[Request]) -> bool:
+        """Give an open request pages for `num_tokens` tokens in all, those of others outside `kept` if needed; False if it gets none."""
+
+    def store(self, request: Request) -> None:
+        """Let others find what is computed of an open request."""
+
+    def close(self, request: Request) -> None:
+        """Leave the pages of a request to later ones. Does nothing if it is not open."""
+
+    def rest(self, *, is_long: bool) -> Sequence[tuple[int, int]]:
+        """Prepare for a time without work, and drop what is cached if it is long; returns the unused pages, as (first, number)."""
+
+    def check(self) -> None:
+        """Verify the accounting of pages."""
+
+
 class ModelPages:
-    """The sequences of a draft model. Used on the engine thread.
+    """The sequences of a draft model. Used on the engine thread; implements `DraftPages`.
 
     Args:
         num_pages, page_size: of its KV pool.
@@ -56,6 +92,22 @@ class ModelPages:
         self.cache = PrefixCache(num_pages, page_size, sharing=sharing)
         self._page_size = page_size
         self._sequences: OrderedDict[Request, ComputedSequence] = OrderedDict()  # the one used last at the end
+
+    @property
+    def num_pages(self) -> int:
+        """See `DraftPages`: the pool."""
+        return self.cache.num_pages
+
+    @property
+    def num_cached(self) -> int:
+        """See `DraftPages`."""
+        return self.cache.num_cached
+
+    def rest(self, *, is_long: bool) -> Sequence[tuple[int, int]]:
+        """See `DraftPages`."""
+        if is_long:
+            self.cache.clear()
+        return self.cache.free_runs
 
     def open(self, request: Request) -> ComputedSequence:
         """What is computed of a request, without its last token. Begins with what the cache has of it."""
@@ -125,3 +177,84 @@ class ModelPages:
         for sequence in self._sequences.values():
             assert sequence.num_tree_tokens <= sequence.num_agreed <= len(sequence.token_ids)
             assert len(sequence.token_ids) <= len(sequence.page_ids) * self._page_size
+
+
+class HeadPages:
+    """What a draft head has computed of each request: as much as the model. Used on the engine thread; implements `DraftPages`.
+
+    Args:
+        runner: of the head.
+        page_size: tokens of a page.
+    """
+
+    def __init__(self, runner: HeadRunner, page_size: int) -> None:
+        self._runner, self._page_size = runner, page_size
+        self._free = list(runner.scratch_pages)
+        self._scratch: OrderedDict[Request, list[int]] = OrderedDict()
+        self._sequences: dict[Request, ComputedSequence] = {}
+
+    @property
+    def num_pages(self) -> int:
+        """See `DraftPages`: the scratch pages."""
+        return len(self._runner.scratch_pages)
+
+    @property
+    def num_cached(self) -> int:
+        """See `DraftPages`: none."""
+        return 0
+
+    def open(self, request: Request) -> ComputedSequence:
+        """See `DraftPages`."""
+        known, pages = len(request.token_ids) - 1, request.pages
+        sequence = self._sequences.get(request)
+        if sequence is None:
+            params = replace(request.spec.params, logprobs=None, prompt_logprobs=None, distortion=False)
+            assert pages.node is not None, "a request that drafts is running"
+            sequence = ComputedSequence([], [], pages.node, 0, params, 0)
+            self._sequences[request] = sequence
+        own = sequence.token_ids
+        if sequence.num_agreed < known:
+            own[sequence.num_agreed :] = request.token_ids[sequence.num_agreed : known]
+        else:
+            del own[known:]
+        sequence.num_agreed = known
+        sequence.page_ids = [*pages.page_ids, *self._scratch.get(request, ())]
+        return sequence
+
+    def reopen(self, request: Request) -> ComputedSequence:
+        """See `DraftPages`."""
+        return self.open(request)
+
+    def reserve(self, request: Request, num_tokens: int, kept: Collection[Request]) -> bool:
+        """See `DraftPages`; False also if the states before the last token are not known."""
+        if not self._runner.knows(request.request_id, len(request.token_ids) - 2):
+            return False
+        sequence = self._sequences[request]
+        missing = -(-num_tokens // self._page_size) - len(sequence.page_ids)
+        while missing > len(self._free):
+            victim = next((each for each in self._scratch if each not in kept), None)
+            if victim is None:
+                return False
+            self._free += self._scratch.pop(victim)
+        if missing > 0:
+            self._scratch.setdefault(request, []).extend(self._free.pop() for _ in range(missing))
+            sequence.page_ids = [*request.pages.page_ids, *self._scratch[request]]
+        return True
+
+    def store(self, request: Request) -> None:
+        """See `DraftPages`; the model's cache has them."""
+
+    def close(self, request: Request) -> None:
+        """See `DraftPages`."""
+        self._sequences.pop(request, None)
+        self._free += self._scratch.pop(request, ())
+        self._runner.forget(request.request_id)
+
+    def rest(self, *, is_long: bool) -> Sequence[tuple[int, int]]:
+        """See `DraftPages`."""
+        return ()
+
+    def check(self) -> None:
+        """See `DraftPages`."""
+        held = [page for pages in self._scratch.values() for page in pages]
+        assert sorted([*self._free, *held]) == list(self._runner.scratch_pages)

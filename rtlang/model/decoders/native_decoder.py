@@ -26,7 +26,7 @@ from rtlang.model.decoders.native.layer_loading import LayerLoader, matrix, norm
 from rtlang.model.decoders.native.layers import Layer, LayerStep, normed
 from rtlang.model.decoders.native.rotations import Rotations
 from rtlang.model.decoders.native.separate_tensors import SeparateTensors
-from rtlang.model.layers.attention import HeadGeometry, StepAttention, Window
+from rtlang.model.layers.attention import HeadGeometry, PagedKV, StepAttention, Window
 from rtlang.model.layers.linear import Linear, own_memory, tune_linears
 from rtlang.model.layers.states import StateMemory, StateShape
 from rtlang.model.layers.weight_source import WeightSource
@@ -37,6 +37,7 @@ from rtlang.model.parallel.weight_parts import PartSource, part_of
 from rtlang_kernels import ops
 from rtlang_kernels.contract.fused_step import FusedShape, FusedStates, FusedStep
 from rtlang_kernels.contract.low_bit import LowBitWeight
+from rtlang_kernels.dispatch import Backend
 
 logger = logging.getLogger(__name__)
 
@@ -92,6 +93,7 @@ class NativeDecoder:
         self._embedding_multiplier = float(torch.tensor(config.native.embedding_multiplier).to(dtype))
         self._layers: list[Layer] = []
         self._fused: FusedStep | None = None
+        self._pools: tuple[PagedKV, tuple[Tensor, ...], tuple[Tensor, ...]] | None = None
         self._memory: tuple[StateMemory, tuple[Tensor, ...], tuple[Tensor, ...]] | None = None
         ropes = [attention.rope for attention in config.native.attentions]
         self._rotations = Rotations(ropes, config.head_dim, norm.device)
@@ -154,23 +156,44 @@ class NativeDecoder:
         is_plain = not batch.scoring_rows and len(batch.logit_indices) == num_tokens
         rotations = self._rotations.up_to(int(batch.seq_lens.max()))
         plan = attention.plan(self._geometry)
-        residual = self._embed(attention.input_ids)  # [T, hidden_size]
-        if self._embedding_multiplier != 1.0:
-            residual.mul_(self._embedding_multiplier)
-        if self._fused is not None and plan.backend == "cpu" and self._fused.is_worthwhile(num_tokens):
-            places = batch.positions, batch.slot_mapping, rotations, kv.k, kv.v
+        residual = self.embed(attention.input_ids)  # [T, hidden_size]
+        tap = attention.tap
+        tapped = () if tap is None else tap.layers
+        if self._fused is not None and plan.backend == "cpu" and not tapped and self._fused.is_worthwhile(num_tokens):
+            places = batch.positions, batch.slot_mapping, rotations, *self._pools_of(kv)
             scale = self.native.attentions[0].scale
             memory = self._states_of(attention)
             states = self._fused.forward(residual, *places, plan, scale, self.native.sliding_windows, memory)
+            if tap is not None:
+                tap.found.append(states)
             return states if is_plain else states.index_select(0, batch.logit_indices)
         step = LayerStep(attention, plan, rotations, residual, self.native.rms_norm_eps)
         x: Tensor | None = None  # not yet added to the residual
-        for layer in self._layers:
+        for index, layer in enumerate(self._layers):
+            if tap is not None and index in tapped:
+                tap.found.append(residual.clone() if x is None else residual + x)
             x = layer.forward(residual, x, step)
+        if tap is not None and not tapped:
+            states = normed(residual, x, self._norm, step)
+            tap.found.append(states)
+            return states if is_plain else states.index_select(0, batch.logit_indices)
         if not is_plain:
             residual = residual.index_select(0, batch.logit_indices)
             x = x.index_select(0, batch.logit_indices) if x is not None else None
         return normed(residual, x, self._norm, step)
+
+    def embed(self, token_ids: Tensor) -> Tensor:
+        """Embeddings [num_tokens, hidden_size] of int64 `token_ids`, as the first layer takes them."""
+        found = self._embed(token_ids)
+        return found if self._embedding_multiplier == 1.0 else found.mul_(self._embedding_multiplier)
+
+    def _pools_of(self, kv: PagedKV) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """K and V of the model's layers, without those of a draft head; the same tuples while the pages are the same."""
+        if len(kv.k) == len(self.geometries):
+            return kv.k, kv.v
+        if self._pools is None or self._pools[0] is not kv:
+            self._pools = kv, kv.k[: len(self.geometries)], kv.v[: len(self.geometries)]
+        return self._pools[1:]
 
     def _states_of(self, attention: StepAttention) -> FusedStates | None:
         """The states of a step, as a fused step takes them; the same tuples while the memory is the same."""
@@ -204,9 +227,19 @@ class NativeDecoder:
         self._rotations.reserve(longest)
 
     @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self._norm.device
+
+    @property
+    def backend(self) -> Backend:
+        """The kernels."""
+        return ops.backend_for(self.device, self.dtype)
+
+    @property
     def is_row_invariant(self) -> bool:
         """See `Decoder`; so are the packed linear layers and the other kernels of the CPU."""
-        return ops.backend_for(self._norm.device, self.dtype).packed_linear is not None
+        return self.backend.packed_linear is not None
 
     @property
     def windows(self) -> tuple[Window, ...]:

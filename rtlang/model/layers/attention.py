@@ -8,7 +8,7 @@ so rows of the same step can read each other's shared pages.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -151,15 +151,34 @@ def _held(kv_shape: KVShape, kv_dtype: torch.dtype) -> tuple[int, int, int]:
     return num_kv_heads, line_bytes(key_size), line_bytes(value_size)
 
 
+@dataclass(slots=True)
+class HiddenTap:
+    """Hidden states of a forward pass, for a draft head.
+
+    Attributes:
+        layers: the layers whose inputs are taken; empty for the last states, after the norm.
+        found: [num_tokens, hidden_size] each, in the order of the layers.
+    """
+
+    layers: tuple[int, ...] = ()
+    found: list[Tensor] = field(default_factory=list)
+
+    @property
+    def states(self) -> Tensor:
+        """All of them side by side: [num_tokens, hidden_size * number of layers]."""
+        return self.found[0] if len(self.found) == 1 else torch.cat(self.found, 1)
+
+
 class StepAttention:
     """Attention of one step over `kv`, which it writes. Plans are computed on first use and shared by all layers with equal heads.
 
     Attributes:
         input_ids: int64 [num_tokens]; defaults to the batch's.
         states: the states of the step's rows; None for a model without recurrent layers.
+        tap: receives hidden states of all tokens for a draft head; None for none.
     """
 
-    __slots__ = ("_has_surplus", "_plans", "batch", "input_ids", "kv", "states")
+    __slots__ = ("_has_surplus", "_plans", "batch", "input_ids", "kv", "states", "tap")
 
     def __init__(
         self,
@@ -168,9 +187,10 @@ class StepAttention:
         plans: Mapping[HeadGeometry, AttentionPlan] | None = None,
         input_ids: Tensor | None = None,
         states: StepStates | None = None,
+        tap: HiddenTap | None = None,
     ) -> None:
         """Create the attention of a step. If `plans` has precomputed plans for all head geometries, `batch` may end with padding rows."""
-        self.batch, self.kv, self.states = batch, kv, states
+        self.batch, self.kv, self.states, self.tap = batch, kv, states, tap
         self._has_surplus = bool(plans)
         self.input_ids = batch.input_ids if input_ids is None else input_ids
         self._plans: dict[HeadGeometry, AttentionPlan] = dict(plans or {})

@@ -44,8 +44,14 @@ class LayerLoader:
     make: Callable[..., Linear]
     group: RankGroup | None = None
 
-    def layer(self, index: int) -> Layer:
-        """Read layer `index`. Raises ModelLoadError: a tensor is missing or has another shape."""
+    def layer(self, index: int, *, inputs: int | None = None) -> Layer:
+        """Read layer `index`.
+
+        Args:
+            inputs: of its attention; default: the states of the model.
+        Raises:
+            ModelLoadError: a tensor is missing or has another shape.
+        """
         native, prefix = self.config.native, f"model.layers.{index}."
         assert native is not None
         own = native.layers[index]
@@ -59,7 +65,7 @@ class LayerLoader:
             sum(is_same),
             self.delta(f"{prefix}linear_attn.", own.attention)
             if isinstance(own.attention, DeltaConfig)
-            else self.attention(f"{prefix}self_attn.", own.attention),
+            else self.attention(f"{prefix}self_attn.", own.attention, inputs or self.config.hidden_size),
             self.experts(f"{prefix}{own.feed_forward.path}.", own.feed_forward)
             if isinstance(own.feed_forward, ExpertsConfig)
             else self.feed_forward(f"{prefix}mlp.", own.feed_forward),
@@ -69,8 +75,8 @@ class LayerLoader:
             after_feed_forward=norm(own.norms.after_feed_forward),
         )
 
-    def attention(self, prefix: str, own: AttentionConfig) -> AttentionPart:
-        """Read an attention part whose names begin with `prefix`."""
+    def attention(self, prefix: str, own: AttentionConfig, inputs: int) -> AttentionPart:
+        """Read an attention part with so many inputs whose names begin with `prefix`."""
         config = self.config
         q_size, kv_size = config.num_q_heads * config.head_dim, config.num_kv_heads * config.head_dim
         keys = {f"{prefix}k_proj": kv_size, f"{prefix}v_proj": kv_size}
@@ -80,7 +86,7 @@ class LayerLoader:
             own,
             qkv=self.gated_qkv(f"{prefix}q_proj", keys, own.has_qkv_bias)
             if own.is_gated
-            else self.linear({f"{prefix}q_proj": q_size, **keys}, config.hidden_size, own.has_qkv_bias),
+            else self.linear({f"{prefix}q_proj": q_size, **keys}, inputs, own.has_qkv_bias),
             q_norm=self.norm(f"{prefix}q_norm", sizes[0]) if has_norms else None,
             k_norm=self.norm(f"{prefix}k_norm", sizes[1]) if has_norms else None,
             output=self.linear({f"{prefix}o_proj": config.hidden_size}, q_size, own.has_output_bias, is_summed=True),

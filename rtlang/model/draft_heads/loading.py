@@ -1,0 +1,103 @@
+"""Loads the draft head that `draft_model` names, if it names one and not a model."""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import safetensors
+import torch
+from torch import Tensor
+
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import ConfigError, ModelLoadError
+from rtlang.model.decoders.native_decoder import Decoder, NativeDecoder
+from rtlang.model.draft_heads.draft_head import DraftHead
+from rtlang.model.draft_heads.head_config import MTP, HeadConfig, HeadKind, is_head, mtp_head, read_entries, read_head
+from rtlang.model.layers.checkpoint_source import CheckpointSource
+from rtlang.model.loader import model_directory, open_checkpoint
+from rtlang.model.loading.gguf.model_files import is_gguf
+from rtlang.model.loading.model_config import ModelConfig
+
+logger = logging.getLogger(__name__)
+
+_OFFSETS, _IS_DRAFTED = (
+    "d2t",
+    "t2d",
+)  # of EAGLE-3: what is added to the number of a logit to get its token; which tokens have a logit
+
+
+def load_draft_head(config: RuntimeConfig, decoder: Decoder, target: ModelConfig) -> DraftHead | None:
+    """Load the head of the settings; None if `draft_model` is None or names a model.
+
+    Args:
+        decoder, target: the loaded model.
+    Raises:
+        ModelLoadError: the head cannot be read, is not supported, or has other sizes than the model.
+        ConfigError: this model cannot have a head.
+    """
+    name = config.draft_model
+    if name is None or config.speculation == "off":
+        return None
+    directory = model_directory(config.model if name == MTP else os.fspath(name))
+    if is_gguf(directory):
+        if name == MTP:
+            raise ConfigError(
+                "draft_model", name, "expected a checkpoint of safetensors; heads of GGUF files are not read"
+            )
+        return None
+    is_own = name == MTP
+    if not is_own and not _may_be_head(directory):
+        return None
+    settings = config if is_own else replace(config, model=os.fspath(name), draft_model=None)
+    weights, files = open_checkpoint(settings, directory, target.quantization if is_own else None)
+    names = weights.names()
+    if not is_own and not is_head(read_entries(directory), names):
+        return None
+    if not isinstance(decoder, NativeDecoder):
+        raise ConfigError(
+            "draft_model",
+            name,
+            f"draft heads require a model of the native decoder: {target.native_obstacle or 'decoder is transformers'}",
+        )
+    if config.tensor_parallel > 1:
+        raise ConfigError("draft_model", name, "draft heads require tensor_parallel 1")
+    head_config = mtp_head(directory, names, target) if is_own else read_head(directory, names, target)
+    source = CheckpointSource(weights, directory, decoder.dtype, None, decoder.device, files=files)
+    head = DraftHead.load(head_config, decoder, source, _token_ids(directory, files, head_config, decoder.device))
+    logger.info("loaded the %s draft head of %s", head_config.kind.value, directory)
+    return head
+
+
+def _may_be_head(directory: Path) -> bool:
+    """Whether config.json may be that of a head: one of a model has layers and a tokenizer beside it."""
+    entries = read_entries(directory)
+    return (
+        is_head(entries, ()) or entries.get("num_hidden_layers", 1) == 1 or not (directory / "tokenizer.json").is_file()
+    )
+
+
+def _token_ids(directory: Path, files: list[Path], config: HeadConfig, device: torch.device) -> Tensor | None:
+    """The token of each logit; the offsets are integers, which sources of weights do not hand out."""
+    if config.kind is not HeadKind.EAGLE_3 or _OFFSETS not in config.names:
+        return None
+    for path in files:
+        with safetensors.safe_open(str(path), framework="pt") as reader:
+            if config.names[_OFFSETS] in reader.keys():  # noqa: SIM118 - not a mapping
+                offsets: Tensor = reader.get_tensor(config.names[_OFFSETS])
+                break
+    else:  # its name is that of a tensor of these files
+        raise AssertionError(config.names[_OFFSETS])
+    token_ids = torch.arange(len(offsets)) + offsets.long()
+    num_tokens = config.layers.vocab_size
+    if (
+        len(offsets) != config.num_outputs
+        or len(set(token_ids.tolist())) != len(offsets)
+        or not 0 <= int(token_ids.min()) <= int(token_ids.max()) < num_tokens
+    ):
+        raise ModelLoadError(
+            str(directory), f"tensor {_OFFSETS}: expected {config.num_outputs} different tokens of {num_tokens}"
+        )
+    return token_ids.to(device)
