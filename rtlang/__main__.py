@@ -441,6 +441,8 @@ def check(settings: dict[str, Any]) -> None:
             if config.kv_dtype != "auto":
                 held += f" in {config.kv_dtype}"
             typer.echo(f"device      {config.device}, {dtype}, {threads} threads, {held}")
+            if config.linear_inputs == "float8":
+                typer.echo(f"inputs      {loader.float8_share(config)}")
             if pages["num_draft_model_pages"]:
                 typer.echo(f"drafts      {config.draft_model}, {pages['num_draft_model_pages']} KV pages")
             result = rtlang.program(_check_program).run(runtime=runtime)

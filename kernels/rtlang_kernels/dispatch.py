@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import torch
@@ -42,7 +42,8 @@ class Backend:
     `packed_linear` packs weights [out, in] whose outputs follow one another, a bias or None, and whether the results are gated
     (silu(first half) * second half); None leaves linear layers to torch. `low_bit_linear` makes a layer of weights in the sense of
     `contract.low_bit`, whose outputs follow one another, a bias, whether gated, and the dtype of inputs; `float_input_linear` does not
-    quantize the inputs, or is None if no layer does. `joined_linear` makes one layer of several of the same inputs, so that these are
+    quantize the inputs, or is None if no layer does; `float8_input_linear` rounds them to float8 where the weights allow it, or is None.
+    `joined_linear` makes one layer of several of the same inputs, so that these are
     prepared once, or returns None if it cannot. `tune` sets what is measured of the packed layers of a model, once they are loaded.
     `head_linears` packs a weight per attention head [num_heads, out, in] and returns a function that multiplies x [num_tokens, num_heads,
     in] into out [num_tokens, num_heads, out], both with contiguous heads; None leaves that to torch.
@@ -71,6 +72,7 @@ class Backend:
         reference_low_bit.ReferenceLowBitLinear
     )
     float_input_linear: Callable[[Sequence[LowBitWeight], Tensor | None, bool, torch.dtype], LinearLayer] | None = None
+    float8_input_linear: Callable[[Sequence[LowBitWeight], Tensor | None, bool, torch.dtype], LinearLayer] | None = None
     joined_linear: Callable[[Sequence[LinearLayer]], LinearLayer | None] | None = None
     head_linears: Callable[[Tensor], Callable[[Tensor, Tensor], None]] | None = None
     tune: Callable[[Sequence[LinearLayer]], None] | None = None
@@ -161,7 +163,7 @@ def triton_backend() -> Backend:
     """Return the GPU backend; imports triton."""
     from rtlang_kernels.triton.attention import paged_attention
     from rtlang_kernels.triton.layers import kv_cache, layer_ops
-    from rtlang_kernels.triton.linear import low_bit_linear
+    from rtlang_kernels.triton.linear import float8_linear, low_bit_linear
     from rtlang_kernels.triton.recurrence import recurrence
     from rtlang_kernels.triton.sampling import logits, sampler
 
@@ -182,6 +184,7 @@ def triton_backend() -> Backend:
         logits.apply_token_mask,
         logits.apply_penalties,
         low_bit_linear=low_bit_linear.GpuLowBitLinear,
+        float8_input_linear=partial(float8_linear.float8_input_linear, layer_ops.silu_and_mul),
         causal_conv=recurrence.causal_conv,
         gated_recurrence=recurrence.gated_recurrence,
         selective_scan=recurrence.selective_scan,

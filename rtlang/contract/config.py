@@ -51,8 +51,9 @@ class RuntimeConfig:
     )
     linear_inputs: str = _setting(
         "int8",
-        "inputs of linear layers over integers of few bits on the CPU: int8 (with a scale for 32 inputs) or float (more precise and "
-        "slower); on a GPU they are always floats",
+        "inputs of linear layers over weights of few bits: int8 (on the CPU, over integers: with a scale for 32 inputs), float (more "
+        "precise, and slower on the CPU; on a GPU the same as int8) or float8 (on a GPU, over float8 weights with a scale per output or "
+        "tensor: faster prompts, less precise, and the bits of a row depend on the other rows)",
     )
     decoder: str = _setting(
         "auto",
@@ -190,7 +191,9 @@ class RuntimeConfig:
         _one_of(self, "device", "cpu", "cuda", "interpreter")
         _one_of(self, "dtype", "auto", "float32", "bfloat16", "float16")
         _one_of(self, "kv_dtype", "auto", "int8", "float8")
-        _one_of(self, "linear_inputs", "int8", "float")
+        _one_of(self, "linear_inputs", "int8", "float", "float8")
+        if self.linear_inputs == "float8":
+            self._check_float8_inputs()
         if self.fault_injection and self.device != "cpu":
             raise ConfigError("fault_injection", True, "requires device cpu")
         if self.device == "cpu" and self.dtype == "float16":
@@ -265,6 +268,18 @@ class RuntimeConfig:
             raise ConfigError(
                 "target_gap_ms", gap, f"expected a positive number of milliseconds, at most {MAX_TARGET_GAP_MS:.0e}"
             )
+
+    def _check_float8_inputs(self) -> None:
+        """Raise ConfigError for settings that exclude linear_inputs="float8"."""
+        name = "linear_inputs"
+        if self.device == "cpu":
+            raise ConfigError(name, "float8", "requires device cuda or interpreter; device cpu has int8 and float")
+        if self.deterministic:
+            raise ConfigError(
+                name, "float8", "requires deterministic=False: the bits of a row depend on the other rows"
+            )
+        if self.device == "cuda" and self.dtype not in ("auto", "bfloat16"):
+            raise ConfigError(name, "float8", f"requires dtype bfloat16, which float8 products give, not {self.dtype}")
 
     @property
     def model_name(self) -> str:

@@ -28,10 +28,10 @@ class RuntimeSettings(TypedDict, total=False):
     """type of weights and KV: auto (chosen for the device), float32, bfloat16 or, on a GPU, float16"""
     kv_dtype: Literal["auto", "int8", "float8"]
     """type of the KV cache: auto (same as dtype), int8 (with a scale for each head of a token; on the CPU) or float8 (on a GPU)"""
-    linear_inputs: Literal["int8", "float"]
-    """inputs of linear layers over integers of few bits on the CPU: int8 (with a scale for 32 inputs) or float (more precise
-    and slower); on a GPU they are always floats
-    """
+    linear_inputs: Literal["int8", "float", "float8"]
+    """inputs of linear layers over weights of few bits: int8 (on the CPU, over integers: with a scale for 32 inputs), float (more precise,
+    and slower on the CPU; on a GPU the same as int8) or float8 (on a GPU, over float8 weights with a scale per output or tensor: faster
+    prompts, less precise, and the bits of a row depend on the other rows)"""
     decoder: Literal["auto", "native", "transformers"]
     """implementation of the model: auto, native (Llama, Gemma 3, Phi-4, ...) or transformers (the model code in transformers)"""
     weights: Literal["safetensors", "dummy"]

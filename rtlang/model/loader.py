@@ -39,6 +39,7 @@ from rtlang.model.loading.safetensors_weights import SafetensorsWeights
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.weight_parts import part_of
 from rtlang.model.text.tokenizer import Tokenizer
+from rtlang_kernels.contract.low_bit import LinearInputs, takes_float8_inputs
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +60,8 @@ def load_model(
     Raises:
         ModelLoadError: the directory, its config, weights or tokenizer are missing, damaged, unsupported or too large.
         ConfigError: decoder="native" for a model that the native decoder does not compute exactly, deterministic=True for one whose
-            bits depend on the other tokens of a step, or tensor_parallel for one that cannot be divided.
+            bits depend on the other tokens of a step, tensor_parallel for one that cannot be divided, or linear_inputs="float8" where the
+            device or the weights do not allow it.
     """
     if group is not None:
         check_ranks(config)
@@ -99,7 +101,15 @@ def load_model(
     total = needed if weights is None or not is_native else sum(map(weights.num_bytes, weights.names()))
     progress = _Progress(total, summary)
     decoder: Decoder
-    has_float_inputs = config.linear_inputs == "float"
+    inputs = LinearInputs(config.linear_inputs)
+    if inputs is LinearInputs.FLOAT8:
+        if group is not None and not is_native:
+            raise ConfigError("linear_inputs", "float8", "expected float: ranks of this model have float weights")
+        if accelerator is not None and accelerator.float8_obstacle is not None:
+            raise ConfigError(
+                "linear_inputs", "float8", f"expected float on this device: {accelerator.float8_obstacle}"
+            )
+        logger.info("linear inputs: %s", _float8_share(weights))
     if is_native:
         source = (
             DummySource(config.weights_seed, dtype, device)
@@ -113,7 +123,7 @@ def load_model(
                 files=files,
             )
         )
-        decoder = NativeDecoder.load(model_config, source, dtype, group, has_float_inputs=has_float_inputs)
+        decoder = NativeDecoder.load(model_config, source, dtype, group, inputs=inputs)
         if group is None or group.is_first:
             source.check_unused(model_config)
     else:
@@ -121,7 +131,7 @@ def load_model(
             directory,
             dtype,
             weights=weights if _may_have_codes(model_config, weights) else None,
-            has_float_inputs=has_float_inputs,
+            inputs=inputs,
             dummy_seed=config.weights_seed if is_dummy else None,
             on_progress=progress.report,
             device=device,
@@ -170,6 +180,36 @@ def check_ranks(config: RuntimeConfig) -> None:
         transformers_bytes(model_directory(config.model), pick_dtype(config.dtype), config.tensor_parallel)
     if config.device == "cuda" and torch.cuda.device_count() < config.tensor_parallel:
         raise ConfigError("tensor_parallel", config.tensor_parallel, f"torch finds {torch.cuda.device_count()} GPUs")
+
+
+def float8_share(config: RuntimeConfig) -> str:
+    """How many matrices of `config.model` have float8 inputs with linear_inputs="float8", in words.
+
+    Raises:
+        ConfigError: none has.
+        ModelLoadError: the config or weights are missing or damaged, or the model is not supported.
+    """
+    directory = model_directory(config.model)
+    model_config = ModelConfig.from_pretrained(directory)
+    if config.weights == "dummy":
+        return _float8_share(None)
+    return _float8_share(_opened(config, directory, model_config, _fetched_weights(config, directory, model_config))[0])
+
+
+def _float8_share(weights: CheckpointWeights | None) -> str:
+    found = [] if weights is None else [weights.low_bit(name) for name in weights.names() if ".experts" not in name]
+    few_bits = [weight for weight in found if weight is not None]
+    num_fitting = sum(map(takes_float8_inputs, few_bits))
+    if not num_fitting:
+        raise ConfigError(
+            "linear_inputs",
+            "float8",
+            "expected int8 or float: no layer of this model has float8 weights with one scale per output or tensor",
+        )
+    left = (
+        "" if num_fitting == len(few_bits) else "; the others, whose scales are of groups or blocks, have float inputs"
+    )
+    return f"float8 for {num_fitting} of {len(few_bits)} matrices of few bits outside of experts{left}"
 
 
 def weight_bytes(config: RuntimeConfig) -> int:

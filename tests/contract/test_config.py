@@ -96,6 +96,21 @@ def test_a_kv_type_that_the_device_lacks_is_refused(device: str, value: str, tex
     assert caught.value.field == "kv_dtype"
 
 
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({}, "requires device cuda or interpreter; device cpu has int8 and float"),
+        ({"device": "cuda", "dtype": "float16"}, "requires dtype bfloat16, .* not float16"),
+        ({"device": "interpreter", "deterministic": True}, "requires deterministic=False: the bits of a row depend"),
+    ],
+)
+def test_float8_inputs_need_a_device_and_exclude_one_text(given: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError, match=f"linear_inputs = 'float8': {text}") as caught:
+        RuntimeConfig(linear_inputs="float8", **given)
+    assert caught.value.field == "linear_inputs"
+    assert RuntimeConfig(linear_inputs="float8", device="cuda", dtype="bfloat16").linear_inputs == "float8"
+
+
 def test_listening_beyond_loopback_needs_a_key_or_consent() -> None:
     assert ServeConfig(host="0.0.0.0", api_key="secret").host == "0.0.0.0"
     assert ServeConfig(host="0.0.0.0", allow_public=True).host == "0.0.0.0"

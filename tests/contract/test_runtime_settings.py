@@ -61,7 +61,7 @@ def test_the_listed_values_are_those_that_the_configuration_allows(name: str) ->
         RuntimeConfig(**{name: "nothing"})
     assert tuple(str(caught.value).rpartition("one of ")[2].split(", ")) == listed
     for each in listed:
-        device = "cuda" if name in ("dtype", "kv_dtype") and each in ("float16", "float8") else "cpu"
+        device = "cuda" if name in ("dtype", "kv_dtype", "linear_inputs") and each in ("float16", "float8") else "cpu"
         assert getattr(RuntimeConfig(**{"device": device, name: each}), name) == each
 
 

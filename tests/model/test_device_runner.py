@@ -26,6 +26,7 @@ from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.gpu.accelerator import InterpretedAccelerator
 from rtlang.model.gpu.device_sampler import _changed_logits
 from rtlang.model.host_runner import HostRunner
+from rtlang.model.loader import float8_share
 from rtlang_kernels.triton.attention import paged_attention
 from rtlang_kernels.triton.grammar import automaton_store
 from rtlang_kernels.triton.linear.low_bit_linear import GpuLowBitLinear
@@ -38,6 +39,7 @@ from tests.support.models.quantized_checkpoints import SCHEMES, quantized_pair
 from tests.support.models.tiny_models import make_checkpoint
 
 DEVICE = "cuda" if os.environ.get("RTLANG_TEST_DEVICE") == "cuda" else "interpreter"
+FLOAT8_DTYPE = "bfloat16" if DEVICE == "cuda" else "float32"
 PARAMS = SamplingParams()
 GPU_SCHEMES = [name for name in SCHEMES if name not in ("nf4", "llm.int8")]
 """Formats whose codes stay on the device."""
@@ -236,6 +238,33 @@ def test_weights_of_few_bits_give_the_logits_of_their_float_twin(
             assert a.logprob == pytest.approx(b.logprob, abs=1e-3)
             assert [value for _, value in a.top] == pytest.approx([value for _, value in b.top], abs=1e-3)
     assert runner.num_replayed == 1
+
+
+def test_inputs_in_float8_are_near_and_reported(tmp_path: Path, triton: None, caplog: pytest.LogCaptureFixture) -> None:
+    path, _ = quantized_pair(tmp_path, "float8 rows")
+    prompt = [(11 * i) % 250 for i in range(20)]
+    row = Row(0, prompt, 0, (3, 5), 0, True, PARAMS, score_token_ids=prompt[1:])
+    exact = computed(loaded(path, dtype=FLOAT8_DTYPE), Step(0, (row,))).rows[0].scores
+    with caplog.at_level("INFO", "rtlang.model.loader"):
+        runner = loaded(path, dtype=FLOAT8_DTYPE, linear_inputs="float8")
+    near = computed(runner, Step(0, (row,))).rows[0].scores
+    errors = [abs(a.logprob - b.logprob) for a, b in zip(exact, near, strict=True)]
+    assert 1e-3 < max(errors) < 0.5
+    told = "float8 for 14 of 14 matrices of few bits outside of experts"
+    assert f"linear inputs: {told}" in caplog.messages
+    assert float8_share(runner.config) == told
+
+
+def test_inputs_in_float8_are_refused_where_no_weight_takes_them(
+    checkpoint: Path, tmp_path: Path, triton: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocks, _ = quantized_pair(tmp_path, "fp8")
+    for path in (checkpoint, blocks):
+        with pytest.raises(ConfigError, match="no layer of this model has float8 weights with one scale"):
+            loaded(path, dtype=FLOAT8_DTYPE, linear_inputs="float8")
+    monkeypatch.setattr(InterpretedAccelerator, "float8_obstacle", "it is too old")
+    with pytest.raises(ConfigError, match="expected float on this device: it is too old"):
+        loaded(blocks, dtype=FLOAT8_DTYPE, linear_inputs="float8")
 
 
 def test_a_closed_runner_holds_no_memory_of_the_device(checkpoint: Path, triton: None) -> None:

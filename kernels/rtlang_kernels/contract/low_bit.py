@@ -29,7 +29,20 @@ SUPER_GROUP = 256
 """Inputs that share a super-scale."""
 INPUT_GROUP = 32
 """Inputs that are quantized to int8 together in definition A."""
+FLOAT8_BLOCK = 16
+"""Products of float8 have a multiple of it as number of inputs and of outputs."""
 _MAX_TABLE = 16
+
+
+class LinearInputs(Enum):
+    """What layers over weights of few bits round their inputs to."""
+
+    INT8 = "int8"
+    """To int8 with a scale for `INPUT_GROUP` inputs, where a backend has such layers (definition A); else not."""
+    FLOAT = "float"
+    """Not rounded (definition B)."""
+    FLOAT8 = "float8"
+    """To float8 with a scale per row, for weights that `takes_float8_inputs`; else not. Bits depend on the number of rows."""
 
 
 class ScaleType(Enum):
@@ -215,6 +228,13 @@ def can_stack(a: LowBitWeight, b: LowBitWeight) -> bool:
     if a.input_order is None or b.input_order is None:
         return a.input_order is b.input_order
     return torch.equal(a.input_order, b.input_order)
+
+
+def takes_float8_inputs(weight: LowBitWeight) -> bool:
+    """Whether a product of float8 matrices can compute with a weight: float8 with a scale per output, in sizes that are multiples of 16."""
+    fmt = weight.format
+    is_scaled_by_output = fmt.is_float8 and fmt.scales is ScaleType.NONE and weight.input_order is None
+    return is_scaled_by_output and not any(size % FLOAT8_BLOCK for size in weight.shape)
 
 
 def joined_rows(parts: Sequence[GroupedRows]) -> GroupedRows:

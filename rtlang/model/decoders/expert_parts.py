@@ -17,7 +17,7 @@ from torch import Tensor
 from rtlang.model.layers.linear import Linear, own_memory
 from rtlang.model.layers.low_bit_modules import LowBitExperts
 from rtlang.model.layers.packed_experts import BOTH, DOWN, UP
-from rtlang_kernels.contract.low_bit import LowBitWeight
+from rtlang_kernels.contract.low_bit import LinearInputs, LowBitWeight
 
 _GATE = "gate_proj"
 _ROLES = {_GATE: _GATE, "w1": _GATE, UP: UP, "w3": UP, BOTH: BOTH, DOWN: DOWN, "w2": DOWN}
@@ -112,12 +112,13 @@ class ExpertParts:
         """Make the module that stands in for `stock`, which has its biases by now.
 
         Args:
-            has_float_inputs: see `Linear.of_parts`.
+            has_float_inputs: do not round the inputs of weights of few bits.
 
         Raises:
             ValueError: a matrix has another shape than the model's.
         """
-        make = partial(Linear.of_parts, dtype=dtype, device=device, has_float_inputs=has_float_inputs)
+        inputs = LinearInputs.FLOAT if has_float_inputs else LinearInputs.INT8
+        make = partial(Linear.of_parts, dtype=dtype, device=device, inputs=inputs)
         layers = [self._layers(parameter, stock, reader, dtype, device, make) for parameter in self.parameters]
         return LowBitExperts(stock, layers[0], layers[1], is_split=self._is_split(self.parameters[0], stock))
 

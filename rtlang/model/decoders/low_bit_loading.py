@@ -28,7 +28,7 @@ from rtlang.model.layers.low_bit_modules import LowBitModule
 from rtlang.model.layers.packed_experts import is_experts
 from rtlang.model.layers.weight_source import CheckpointWeights
 from rtlang.model.loading.published import first_line, media, model_class
-from rtlang_kernels.contract.low_bit import LowBitWeight
+from rtlang_kernels.contract.low_bit import LinearInputs, LowBitWeight
 
 _TRIM_BYTES = 128 << 20  # of weights that are packed until the C library gives freed memory back
 
@@ -42,7 +42,7 @@ def load_weights(
     on_progress: Callable[[float], None] = lambda fraction: None,
     *,
     keeps_codes: bool = True,
-    has_float_inputs: bool = False,
+    inputs: LinearInputs = LinearInputs.INT8,
 ) -> Any:
     """Construct the `transformers` model with its stock attention and with the weights of a checkpoint as they are stored.
 
@@ -52,7 +52,7 @@ def load_weights(
         device: of the packed layers; the other tensors are on the CPU. Default: the CPU.
         on_progress: called with the fraction of bytes read so far, from the thread that has read them.
         keeps_codes: otherwise all weights are multiplied out.
-        has_float_inputs: see `Linear.of_parts`.
+        inputs: see `Linear.of_parts`; float8 is not for experts, whose inputs stay floats then.
     Raises:
         ModelLoadError: the library cannot construct the model, the checkpoint lacks tensors, or a tensor has another shape than the
             model's; names the tensor.
@@ -71,7 +71,7 @@ def load_weights(
             output_loading_info=True,
         )
         check_found(directory, found)
-        plan.pack(model, device or torch.device("cpu"), has_float_inputs=has_float_inputs)
+        plan.pack(model, device or torch.device("cpu"), inputs)
         return model
     except ModelLoadError:
         raise
@@ -263,7 +263,7 @@ class _LowBitPlan:
                 self._tied[other] = owner
                 _remove(model, other)
 
-    def pack(self, model: Any, device: torch.device, *, has_float_inputs: bool) -> None:
+    def pack(self, model: Any, device: torch.device, inputs: LinearInputs) -> None:
         """Put packed layers in the places of the matrices that were taken out.
 
         Raises:
@@ -278,9 +278,7 @@ class _LowBitPlan:
                 key = "" if bias is None else place
                 try:
                     if key not in layers:
-                        layers[key] = Linear.of_parts(
-                            [weight], bias, dtype=dtype, device=device, has_float_inputs=has_float_inputs
-                        )
+                        layers[key] = Linear.of_parts([weight], bias, dtype=dtype, device=device, inputs=inputs)
                 except ValueError as error:
                     raise _PlanError(f"tensor {name}: {error}") from None
                 _put(model, place, layers[key], dtype, bias, device)
@@ -290,7 +288,11 @@ class _LowBitPlan:
             for parameter in parts.parameters:
                 delattr(stock, parameter)
             made = _checked(
-                partial(parts.pack, has_float_inputs=has_float_inputs), stock, self._reader, self._dtype, device
+                partial(parts.pack, has_float_inputs=inputs is not LinearInputs.INT8),
+                stock,
+                self._reader,
+                self._dtype,
+                device,
             )
             parent, _, leaf = path.rpartition(".")
             setattr(model.get_submodule(parent), leaf, made)

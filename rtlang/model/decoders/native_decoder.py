@@ -36,7 +36,7 @@ from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.weight_parts import PartSource, part_of
 from rtlang_kernels import ops
 from rtlang_kernels.contract.fused_step import FusedShape, FusedStates, FusedStep
-from rtlang_kernels.contract.low_bit import LowBitWeight
+from rtlang_kernels.contract.low_bit import LinearInputs, LowBitWeight
 from rtlang_kernels.dispatch import Backend
 
 logger = logging.getLogger(__name__)
@@ -109,13 +109,13 @@ class NativeDecoder:
         dtype: torch.dtype,
         group: RankGroup | None = None,
         *,
-        has_float_inputs: bool = False,
+        inputs: LinearInputs = LinearInputs.INT8,
     ) -> NativeDecoder:
         """Load the weights of `config` from `source` layer by layer, packing each one immediately.
 
         Args:
             group: the ranks that compute the model together; this one loads its part.
-            has_float_inputs: see `Linear.of_parts`.
+            inputs: see `Linear.of_parts`.
         Raises:
             ModelLoadError: a tensor is missing or has the wrong shape.
             ConfigError: the model cannot be divided among the ranks.
@@ -128,7 +128,7 @@ class NativeDecoder:
         norm = norm_weight(config, source, "model.norm", config.hidden_size)
         # packed before the next weight is read, when their file's memory goes
         embedding, head_weight = _ends(config, source)
-        make = partial(Linear.of_parts, dtype=dtype, device=norm.device, has_float_inputs=has_float_inputs)
+        make = partial(Linear.of_parts, dtype=dtype, device=norm.device, inputs=inputs)
         head = make([head_weight]) if group is None or group.is_first else None
         if head is not None and head_weight is embedding:
             embed: Callable[[Tensor], Tensor] = head.rows  # one copy serves both ends

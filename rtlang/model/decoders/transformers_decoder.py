@@ -48,6 +48,7 @@ from rtlang.model.loading.published import quiet, read_config
 from rtlang.model.parallel.divided_layers import divide
 from rtlang.model.parallel.group import RankGroup, in_turn
 from rtlang.model.parallel.plan_table import read_plan
+from rtlang_kernels.contract.low_bit import LinearInputs
 
 logger = logging.getLogger(__name__)
 
@@ -120,7 +121,7 @@ class TransformersDecoder:
         is_deterministic: bool = False,
         group: RankGroup | None = None,
         weights: CheckpointWeights | None = None,
-        has_float_inputs: bool = False,
+        inputs: LinearInputs = LinearInputs.INT8,
     ) -> TransformersDecoder:
         """Load a checkpoint (or seeded noise of its shape, with `dummy_seed`), replace its attention, and check the result.
 
@@ -131,7 +132,7 @@ class TransformersDecoder:
             group: the ranks among which the model is divided, all of which load it at the same time; default: this process has all of it.
             weights: of the checkpoint; those of few bits stay as they are stored, or with `group` are multiplied out. Default: the
                 library reads a float checkpoint.
-            has_float_inputs: see `Linear.of_parts`.
+            inputs: see `Linear.of_parts`.
         Raises:
             ConfigError: with `is_deterministic`, the bits of a token depend on other tokens nevertheless; with `group`, the model cannot be
                 divided among them; names the model type.
@@ -153,7 +154,7 @@ class TransformersDecoder:
                         device,
                         on_progress,
                         keeps_codes=group is None,
-                        has_float_inputs=has_float_inputs,
+                        inputs=inputs,
                     )
             model = model.eval().requires_grad_(False)
             decoder = cls(model, str(directory), dtype, device, is_deterministic=is_deterministic, group=group)

@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from rtlang.cache.system_memory import release, trim_heap
 from rtlang_kernels import ops
 from rtlang_kernels.contract.fused_step import LinearLayer, check_indices
-from rtlang_kernels.contract.low_bit import LowBitWeight, can_stack
+from rtlang_kernels.contract.low_bit import LinearInputs, LowBitWeight, can_stack
 
 _TRIM_BYTES = 128 << 20  # of weights that are freed while others are packed, until the C library gives them back
 
@@ -67,19 +67,19 @@ class Linear:
         dtype: torch.dtype,
         device: torch.device | None = None,
         is_gated: bool = False,
-        has_float_inputs: bool = False,
+        inputs: LinearInputs = LinearInputs.INT8,
     ) -> Linear:
         """A layer with the outputs of some weights, one after the other; weights are floats of `dtype` or stored in few bits.
 
         Args:
             device: default: the CPU.  is_gated: see `__init__`; results are not gated if the formats of gate and up differ.
-            has_float_inputs: do not quantize the inputs of weights of few bits.
+            inputs: what those of weights of few bits are rounded to.
         """
         if all(isinstance(part, Tensor) for part in parts):
             return cls([part for part in parts if isinstance(part, Tensor)], bias, is_gated=is_gated)
         backend = ops.backend_for(device or torch.device("cpu"), dtype)
-        make = backend.float_input_linear if has_float_inputs else None
-        make, runs = make or backend.low_bit_linear, _runs_of(parts)
+        others = {LinearInputs.FLOAT: backend.float_input_linear, LinearInputs.FLOAT8: backend.float8_input_linear}
+        make, runs = others.get(inputs) or backend.low_bit_linear, _runs_of(parts)
         if len(runs) == 1:
             return cls._of_packed(make(cast(Any, runs[0]), bias, is_gated, dtype), is_gated=is_gated)
         layers: list[Any] = []

@@ -19,7 +19,7 @@ from rtlang.model.layers.attention import PagedKV
 from rtlang.model.layers.linear import PackedEmbedding
 from rtlang.model.layers.low_bit_modules import LowBitExperts, LowBitModule
 from rtlang_kernels import dispatch
-from rtlang_kernels.contract.low_bit import LowBitWeight
+from rtlang_kernels.contract.low_bit import LinearInputs, LowBitWeight
 from rtlang_kernels.reference.low_bit import ReferenceLowBitLinear
 from tests.support.long_tests import is_long
 from tests.support.models.families import FAMILIES, make_config, served
@@ -115,7 +115,7 @@ def test_float_experts_are_left_to_the_library(tmp_path: Path) -> None:
 def test_inputs_stay_floats_if_asked(tmp_path: Path) -> None:
     weights, stock = quantize_model(make_model("mixtral", num_hidden_layers=1), tmp_path)
     bound = error_bound(1)
-    decoder = load(tmp_path, weights, has_float_inputs=True)
+    decoder = load(tmp_path, weights, inputs=LinearInputs.FLOAT)
     assert worst_error(decoder, stock) < min(bound, 1e-5)
 
 

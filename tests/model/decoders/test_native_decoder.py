@@ -16,7 +16,7 @@ from rtlang.model.decoders.native_decoder import NativeDecoder
 from rtlang.model.host_runner import HostRunner
 from rtlang.model.layers.checkpoint_source import DummySource
 from rtlang.model.loading.model_config import ModelConfig
-from rtlang_kernels.contract.low_bit import LowBitWeight
+from rtlang_kernels.contract.low_bit import LinearInputs, LowBitWeight
 from rtlang_kernels.cpu.low_bit_linear import rounded
 from rtlang_kernels.reference.low_bit import exact_weight
 from tests.support.models.families import FAMILIES, make_config
@@ -334,7 +334,7 @@ def test_inputs_of_weights_of_few_bits_stay_floats_if_asked(tmp_path: Path) -> N
             return None
 
     for source in (CodedSource(formats), Floats(formats)):
-        decoder = NativeDecoder.load(runner.model_config, source, torch.bfloat16, has_float_inputs=True)
+        decoder = NativeDecoder.load(runner.model_config, source, torch.bfloat16, inputs=LinearInputs.FLOAT)
         assert (decoder._fused is None) == (type(source) is CodedSource)
         runner.decoder = decoder
         sequence, pages = TrackedSequence(list(range(40, 49))), Pages(runner.kv.num_pages)

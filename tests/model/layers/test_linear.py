@@ -12,6 +12,7 @@ import torch
 from rtlang.model.gpu import sync_check
 from rtlang.model.layers.linear import JoinedLayers, Linear, PackedModule, pack_linears, tune_linears
 from rtlang_kernels import dispatch
+from rtlang_kernels.contract.low_bit import LinearInputs
 from rtlang_kernels.reference.low_bit import exact_weight
 from tests.support.models.low_bit_weights import FORMATS, random_weight
 
@@ -214,7 +215,7 @@ def test_inputs_stay_floats_if_asked() -> None:
     weights = [random_weight(FORMATS[name], 40, 64) for name in ("q4_0", "q8_0")]
     x, floats = torch.randn(3, 64), [exact_weight(weight).float() for weight in weights]
     for count in (1, 2):
-        layer = Linear.of_parts(weights[:count], dtype=torch.float32, has_float_inputs=True)
+        layer = Linear.of_parts(weights[:count], dtype=torch.float32, inputs=LinearInputs.FLOAT)
         assert torch.equal(layer(x), Linear(torch.cat(floats[:count]))(x))
         assert not torch.equal(layer(x), Linear.of_parts(weights[:count], dtype=torch.float32)(x))
 
@@ -224,6 +225,6 @@ def test_the_layers_of_joined_ones_are_tuned(monkeypatch: pytest.MonkeyPatch) ->
     backend = dataclasses.replace(dispatch.cpu_backend(), tune=tuned.extend)
     monkeypatch.setattr("rtlang_kernels.ops.backend_named", lambda name: backend)
     parts = [random_weight(FORMATS["q4_0"], 40, 64), torch.randn(40, 64), random_weight(FORMATS["q8_0"], 40, 64)]
-    joined = Linear.of_parts(parts, dtype=torch.float32, has_float_inputs=True)
+    joined = Linear.of_parts(parts, dtype=torch.float32, inputs=LinearInputs.FLOAT)
     tune_linears([joined])
     assert [type(each).__name__ for each in tuned] == ["FloatInputLinear", "PackedLinear", "FloatInputLinear"]

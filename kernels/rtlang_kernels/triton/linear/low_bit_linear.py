@@ -9,9 +9,8 @@ each part is a program of its own, and a second kernel adds them; with many rows
 is a matrix instruction with more columns: its family and the number of inputs that it sums (16 for 2 bytes) are the same, and columns do
 not mix. Ahead-of-time compilation checks the instructions, and the checks on the device compare the bits.
 
-Float8 goes the same way, with scales by output or by group; those of 128 x 128 and of tensors are such too. `torch._scaled_mm` is no
-alternative: it takes a kernel from a library that chooses by the number of rows, so a row may change its bits with the batch; and it
-wants the inputs in float8 as well.
+Float8 goes the same way, with scales by output or by group; those of 128 x 128 and of tensors are such too. `float8_linear` is faster for
+prompts and rounds the inputs.
 """
 
 from __future__ import annotations
