@@ -61,6 +61,11 @@ class KVPool:
             self._tensors = [self._k, self._v]
 
     @property
+    def tensors(self) -> list[Tensor]:
+        """The memory: [parts, num_pages, page_size, heads, elements] each, contiguous."""
+        return list(self._tensors)
+
+    @property
     def num_slots(self) -> int:
         """Number of tokens that a layer can hold."""
         return self.num_pages * self.page_size

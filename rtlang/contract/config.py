@@ -112,7 +112,8 @@ class RuntimeConfig:
     )
     cache_idle_s: float = _setting(
         600.0,
-        "time without work after which cached pages that no open program keeps leave the KV pool and its memory is given back, in seconds",
+        "time without work after which cached pages that no open program keeps leave the KV pool and its memory is given back, in seconds; "
+        "on a GPU they stay, since the memory belongs to the pool",
     )
     eviction: str = _setting(
         "valuable",
@@ -256,9 +257,6 @@ class RuntimeConfig:
             raise ConfigError(
                 "cache_listen", self.cache_listen, "requires cache_host_bytes or cache_dir, whose pages it serves"
             )
-        for name in ("cache_host_bytes", "cache_dir", "cache_listen", "cache_peers"):
-            if getattr(self, name) is not None and self.device != "cpu":
-                raise ConfigError(name, getattr(self, name), "requires device cpu")
         _seconds(self, "grammar_timeout_s", "cache_idle_s")
         _one_of(self, "eviction", "valuable", "recent", "frequent")
         gap = self.target_gap_ms
@@ -280,6 +278,11 @@ class RuntimeConfig:
             )
         if self.device == "cuda" and self.dtype not in ("auto", "bfloat16"):
             raise ConfigError(name, "float8", f"requires dtype bfloat16, which float8 products give, not {self.dtype}")
+
+    @property
+    def has_tiers(self) -> bool:
+        """Whether pages go to, or come from, tiers below the KV pool; peers may also be named later, where pages are served."""
+        return self.cache_host_bytes is not None or self.cache_dir is not None or self.cache_peers is not None
 
     @property
     def model_name(self) -> str:

@@ -84,7 +84,7 @@ class RuntimeSettings(TypedDict, total=False):
     """
     cache_idle_s: float
     """time without work after which cached pages that no open program keeps leave the KV pool and its memory is given
-    back, in seconds
+    back, in seconds; on a GPU they stay, since the memory belongs to the pool
     """
     eviction: Literal["valuable", "recent", "frequent"]
     """pages that stay in the KV pool: valuable (used last, and those with many continuations longer), recent (used

@@ -379,9 +379,7 @@ class Engine:
         if self._rebuild is None or num_rebuilt >= MAX_REBUILDS:
             raise RuntimeError(f"all steps fail, and the runner was rebuilt {num_rebuilt} times")
         logger.error("all steps fail: rebuilding the runner")
-        if self.transfers is not None:
-            self.transfers.forget_memory()
-        self.scheduler.forget_pages()
+        self._forget_pages()
         self._rebuilding = self._rebuild(num_rebuilt)
         self._rebuilding.add_done_callback(lambda _: self._wake())
 
@@ -398,8 +396,15 @@ class Engine:
         self._pipeline = self._make_pipeline()
         self._isolation.note_rebuilt()
 
+    def _forget_pages(self) -> None:
+        """Put all requests back: the pages hold nothing any more, or what they hold cannot be trusted."""
+        if self.transfers is not None:
+            self.transfers.forget_memory()
+        self.scheduler.forget_pages()
+
     def _make_pipeline(self) -> StepPipeline:
-        return StepPipeline(self.scheduler, self._runner, self._compiler, self._apply, self._isolation, self.step_cost)
+        parts = self.scheduler, self._runner, self._compiler, self._apply, self._isolation, self.step_cost
+        return StepPipeline(*parts, self._forget_pages)
 
     def _apply(self, results: SampledRows) -> list[RequestOutput]:
         """Process the results of rows."""
@@ -482,12 +487,14 @@ class Engine:
 
     def rest(self, *, is_long: bool) -> None:
         """Give memory back, because there is nothing to do: of free pages, and after a long time also of cached ones that nothing holds."""
-        if is_long:
+        memory = self._runner.page_memory
+        gives_back = memory is not None and memory.gives_back
+        if is_long and gives_back:
             self.cache.clear_unheld()
         if self.drafter is not None:
             self.drafter.rest(is_long=is_long)
-        if self._runner.page_memory is not None and self._rebuilding is None:
-            self._runner.page_memory.release(self.cache.free_runs)
+        if memory is not None and self._rebuilding is None:
+            memory.release(self.cache.free_runs)
         self.trim_memory()
 
     @staticmethod

@@ -80,6 +80,7 @@ class StepPipeline:
         apply: processes the results of rows; returns the outputs.
         isolation: is told which steps failed.
         cost: is told how long steps of a device take; those of the host are measured outside.
+        forget_pages: puts all requests back, since the pages hold nothing any more.
         clock: in seconds; for tests.
         executor: runs slow background work instead of a dedicated thread; for tests.
     """
@@ -92,6 +93,7 @@ class StepPipeline:
         apply: Callable[[SampledRows], list[RequestOutput]],
         isolation: FaultIsolation,
         cost: StepCost,
+        forget_pages: Callable[[], None],
         executor: Executor | None = None,
         clock: Callable[[], float] = perf_counter,
     ) -> None:
@@ -100,7 +102,7 @@ class StepPipeline:
         self._log = LimitedLog(logger)  # a step may fail again and again, for want of memory
         self._constraints = DeviceConstraints(runner, executor)
         self._in_flight: _LaunchedStep | None = None
-        self._cost, self._clock = cost, clock
+        self._cost, self._clock, self._forget_pages = cost, clock, forget_pages
         self._started: float | None = None  # when the runner began the step in flight, as far as it is known
         self._resting_since: float | None = None  # when the results of the last step came, if its requests go on
 
@@ -274,7 +276,7 @@ class StepPipeline:
             for request in launched.requests:
                 request.pending.num_tokens = request.pending.num_scores = request.pending.num_computed_tokens = 0
                 request.pending.num_drafts = 0
-            self._scheduler.forget_pages()
+            self._forget_pages()
         else:
             self._scheduler.put_back(launched.requests)
         self._isolation.note_failure(launched.requests, _num_tokens(launched.step), error)

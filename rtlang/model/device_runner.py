@@ -31,6 +31,7 @@ from rtlang.model.batch import Batch
 from rtlang.model.decoders.native_decoder import Decoder
 from rtlang.model.gpu.accelerator import Accelerator, Fetched, accelerator_for
 from rtlang.model.gpu.device_batch import DecodeSteps, on_device, sources_of
+from rtlang.model.gpu.device_content import DevicePages, DeviceStates, contents_of
 from rtlang.model.gpu.device_grammar import DeviceGrammars
 from rtlang.model.gpu.device_graphs import capture_decoding
 from rtlang.model.gpu.device_sampler import DeviceMasks, PendingSample, launch_logprobs, launch_sampling, read_logprobs
@@ -114,6 +115,8 @@ class DeviceRunner:
         self._sampled = torch.empty(0, dtype=torch.int64)
         self._sampled_at: dict[int, int] = {}  # by request id, index of its token in _sampled
         self._graphs: dict[int, DecodeSteps] = {}
+        self._pages: DevicePages | None = None
+        self._slots: DeviceStates | None = None
         self.num_replayed = self.num_eager = 0
         self._num_grown = 0  # total of graphs that no longer exist
         self._is_closed = self._has_warned = False
@@ -152,14 +155,14 @@ class DeviceRunner:
         return self.config.max_model_len or self.model_config.max_position_embeddings
 
     @property
-    def page_memory(self) -> None:
-        """See `Runner`; pages on a device have no tiers below."""
-        return None
+    def page_memory(self) -> DevicePages | None:
+        """See `Runner`; None with other ranks, each of which has a part of a page."""
+        return self._pages
 
     @property
-    def state_memory(self) -> None:
-        """See `Runner`; states on a device have no tiers below."""
-        return None
+    def state_memory(self) -> DeviceStates | None:
+        """See `Runner`."""
+        return self._slots
 
     def load(self) -> None:
         """Load the model, allocate the KV pool, compile kernels and capture graphs.
@@ -191,6 +194,8 @@ class DeviceRunner:
             self.kv = PagedKV(geometries, num_pages + 1, config.page_size, dtype, accelerator.device, kv_dtype)
             if num_states:
                 self.states = StateMemory(self.decoder.state_shapes, num_states, accelerator.device)
+            if group is None:
+                self._pages, self._slots = contents_of(self.kv, self.states, accelerator, config)
             self.grammars = DeviceGrammars(accelerator, self._vocabulary, self._most_samples())
             self._sampled = torch.zeros(
                 max(_WARM_UP_ROWS, self._most_samples()), dtype=torch.int64, device=accelerator.device
@@ -222,6 +227,10 @@ class DeviceRunner:
         """
         self._is_closed, self._num_grown = True, self.num_grown
         self._graphs.clear()
+        for content in (self._pages, self._slots):
+            if content is not None:
+                content.close()
+        self._pages = self._slots = None
         for name in ("kv", "states", "decoder", "grammars"):
             self.__dict__.pop(name, None)
         self._sampled = torch.empty(0, dtype=torch.int64)

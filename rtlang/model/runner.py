@@ -7,7 +7,7 @@ before it collects the results of the previous one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +20,7 @@ from rtlang_grammars.machine.export import Walk
 
 
 class PageMemory(Protocol):
-    """The content of pages as bytes. Both methods may be called from any thread while steps run, for pages that no step writes."""
+    """The content of pages as bytes. It may be read and written from any thread while steps run, for pages that no step writes."""
 
     @property
     def page_format(self) -> str:
@@ -30,18 +30,28 @@ class PageMemory(Protocol):
     def page_bytes(self) -> int:
         """Bytes of one page in all layers."""
 
+    @property
+    def gives_back(self) -> bool:
+        """Whether `release` gives memory back: else cached pages cost nothing, however long nobody uses them."""
+
     def release(self, runs: Sequence[tuple[int, int]]) -> None:
         """Give the memory of unused pages back to the system, as (first page, number of pages)."""
 
-    def read_page(self, page_id: int, out: NDArray[np.uint8]) -> None:
-        """Copy a page into `out`, uint8 [page_bytes]."""
+    def read_pages(self, page_ids: Sequence[int]) -> NDArray[np.uint8]:
+        """The content of pages: uint8 [len(page_ids), page_bytes]."""
 
-    def write_page(self, page_id: int, content: NDArray[np.uint8]) -> None:
-        """Copy what `read_page` gave into a page."""
+    def write_pages(self, pages: Iterable[tuple[int, NDArray[np.uint8]]]) -> None:
+        """Write pages, as (page, what `read_pages` gave for one), each of which is taken from the iterable when it is needed.
+
+        Returns when steps may read all of them.
+        """
+
+    def abandon_writes(self) -> None:
+        """Let writes of other threads change nothing from now on, whose iterables give no more pages: their pages are others' now."""
 
 
 class StateContent(Protocol):
-    """The content of states as bytes. Both methods may be called from any thread while steps run, for slots that no step writes."""
+    """The content of states as bytes. It may be read and written from any thread while steps run, for slots that no step writes."""
 
     @property
     def state_format(self) -> str:
@@ -54,11 +64,14 @@ class StateContent(Protocol):
     def release_states(self, slots: Sequence[int]) -> None:
         """Give the memory of unused slots back to the system."""
 
-    def read_state(self, slot: int, out: NDArray[np.uint8]) -> None:
-        """Copy a state into `out`, uint8 [state_bytes]."""
+    def read_states(self, slots: Sequence[int]) -> NDArray[np.uint8]:
+        """The content of states: uint8 [len(slots), state_bytes]."""
 
-    def write_state(self, slot: int, content: NDArray[np.uint8]) -> None:
-        """Copy what `read_state` gave into a slot."""
+    def write_states(self, states: Iterable[tuple[int, NDArray[np.uint8]]]) -> None:
+        """Write states, as (slot, what `read_states` gave for one); see `PageMemory.write_pages`."""
+
+    def abandon_writes(self) -> None:
+        """See `PageMemory.abandon_writes`."""
 
 
 class Runner(Protocol):

@@ -390,3 +390,15 @@ def test_no_request_is_preempted_for_one_that_goes_after_it() -> None:
     assert driver.engine.scheduler.num_preemptions == 0
     assert older in driver.last
     assert newer in driver.last
+
+
+@pytest.mark.parametrize("gives_back", [True, False])
+def test_cached_pages_leave_an_idle_pool_only_if_that_frees_memory(gives_back: bool) -> None:
+    driver, prompt = Driver(), list(range(100, 120))
+    driver.runner.gives_back = gives_back
+    driver.add(prompt, 2)
+    driver.run()
+    driver.engine.rest(is_long=False)
+    assert driver.engine.cache.peek(prompt) == 20
+    driver.engine.rest(is_long=True)
+    assert driver.engine.cache.peek(prompt) == (0 if gives_back else 20)

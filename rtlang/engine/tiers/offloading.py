@@ -90,7 +90,7 @@ class Offloading:
             for tier in self._tiers:
                 tier.touch(touched)
             wanted = [each for each in new if not all(tier.has(each.digest) for tier in self._stores)]
-            contents = [_read(each, memory, states) for each in wanted]
+            contents = _read(wanted, memory, states)
             self._report(lambda: self._store(wanted, contents))
 
         self._run(copy, self._end)
@@ -100,7 +100,7 @@ class Offloading:
         new = [each for each in self._under_way if self._cache.is_unchanged(each)]  # their thread may never store them
         while time.monotonic() < end and (new := new or self._take_new(1)):
             each = new.pop(0)
-            content = _read(each, self._memory, self._states)
+            (content,) = _read([each], self._memory, self._states)
             for tier in tiers:
                 tier.put(each.digest, content.data)
 
@@ -145,13 +145,12 @@ class Offloading:
         self.is_busy, self._under_way = False, []
 
 
-def _read(new: NewPage | NewState, memory: PageMemory, states: StateContent | None) -> NDArray[np.uint8]:
-    """The content of a page or of a state, uint8 [page_bytes] or [state_bytes]."""
-    if isinstance(new, NewPage):
-        content = np.empty(memory.page_bytes, dtype=np.uint8)
-        memory.read_page(new.page_id, content)
-        return content
-    assert states is not None
-    content = np.empty(states.state_bytes, dtype=np.uint8)
-    states.read_state(new.slot, content)
-    return content
+def _read(
+    new: Sequence[NewPage | NewState], memory: PageMemory, states: StateContent | None
+) -> list[NDArray[np.uint8]]:
+    """The content of pages and of states, uint8 [page_bytes] or [state_bytes] each; all pages, and all states, are read at once."""
+    page_ids = [each.page_id for each in new if isinstance(each, NewPage)]
+    slots = [each.slot for each in new if isinstance(each, NewState)]
+    of_pages = iter(memory.read_pages(page_ids) if page_ids else ())
+    of_states = iter(states.read_states(slots) if slots and states is not None else ())
+    return [next(of_pages if isinstance(each, NewPage) else of_states) for each in new]

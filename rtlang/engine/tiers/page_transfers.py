@@ -25,12 +25,10 @@ import logging
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import groupby
-
-import numpy as np
 
 from rtlang.cache.node import RadixNode
 from rtlang.cache.prefix_cache import PrefixCache
@@ -39,7 +37,8 @@ from rtlang.engine.requests.request import Request, RequestStatus
 from rtlang.engine.tiers.configured_tiers import CacheTiers
 from rtlang.engine.tiers.fetch_price import FetchPrices, FetchRun, state_place
 from rtlang.engine.tiers.offloading import Offloading
-from rtlang.engine.tiers.stored_states import StoredState, possible_states
+from rtlang.engine.tiers.page_load import Fetch, Loaded, PageLoad
+from rtlang.engine.tiers.stored_states import possible_states
 from rtlang.engine.tiers.tier_search import FoundState, TierSearch
 from rtlang.model.runner import PageMemory, StateContent
 from rtlang.work.fair_executor import FairExecutor
@@ -53,41 +52,6 @@ SETTLE_S = 0.5
 _LONG_PROMPT = 1024
 FLUSH_S = 3.0
 """Seconds for storing pages when the engine ends."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Fetch:
-    """A request whose pages are in a tier: the digests of its pages up to the last one to load, the plan of the load, and its state."""
-
-    request: Request
-    digests: list[bytes]
-    expected_s: float
-    limit_s: float | None
-    state: StoredState | None = None
-
-    @property
-    def wanted(self) -> set[bytes]:
-        """The digests of all that is loaded."""
-        return {*self.digests, *(() if self.state is None else (self.state.digest, self.state.tail_digest or b""))}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Load:
-    """Pages that are being loaded: after `num_before` pages that end with the locked `node`, into private pages; a state, into `slot`."""
-
-    fetch: _Fetch
-    node: RadixNode
-    num_before: int
-    page_ids: list[int]
-    started: float
-    slot: int | None = None
-
-    @property
-    def digests(self) -> list[bytes]:
-        """Of the pages, and of the tail of the state if there is one."""
-        state = self.fetch.state
-        tail = [] if state is None or state.tail_digest is None else [state.tail_digest]
-        return [*self.fetch.digests[self.num_before :], *tail][: len(self.page_ids)]
 
 
 def _call_later(seconds: float, call: Callable[[], None]) -> None:
@@ -154,8 +118,8 @@ class PageTransfers:
         self._waiting_since: dict[Request, float] = {}  # by request that waits, the time of `fetch`
         self._overdue: set[Request] = set()  # requests that waited too long, until the thread of each reports
         self._has_timer = False
-        self._waiting: deque[_Fetch] = deque()  # in order
-        self._loading: _Load | None = None
+        self._waiting: deque[Fetch] = deque()  # in order
+        self._loading: PageLoad | None = None
         self._is_closed = False
         self.offloading = Offloading(
             cache, memory, states, self.tiers, self._search.stores, self._store, self._report, self.prices, compute_s
@@ -254,6 +218,7 @@ class PageTransfers:
         """The pages of the pool and the slots hold nothing any more; `memory` and `states` are those of the new runner, if there is one."""
         if self._loading is not None:
             load, self._loading = self._loading, None
+            load.end(self._memory, self._states)
             self._cache.abandon(load.node, load.page_ids, self._end_loading(load))
             self._ready.append(load.fetch.request)
         if memory is not None:
@@ -304,7 +269,7 @@ class PageTransfers:
         )
         self.num_recomputed.update(plan.passed)
         if plan.num_pages:
-            self._waiting.append(_Fetch(request, digests[: num_before + plan.num_pages], plan.expected_s, plan.limit_s))
+            self._waiting.append(Fetch(request, digests[: num_before + plan.num_pages], plan.expected_s, plan.limit_s))
             self._load_next()
         else:
             self._ready.append(request)
@@ -343,7 +308,7 @@ class PageTransfers:
             self._ready.append(request)
             return
         state = states[chosen].state
-        self._waiting.append(_Fetch(request, digests[: state.num_pages(size)], plan.expected_s, plan.limit_s, state))
+        self._waiting.append(Fetch(request, digests[: state.num_pages(size)], plan.expected_s, plan.limit_s, state))
         self._load_next()
 
     def _unless_awaited(self, digests: Sequence[bytes], places: Sequence[str]) -> list[str | None]:
@@ -351,7 +316,7 @@ class PageTransfers:
         awaited = {digest for each in self._unfinished() for digest in each.wanted}
         return [None if digest in awaited else place or None for digest, place in zip(digests, places, strict=True)]
 
-    def _unfinished(self) -> list[_Fetch]:
+    def _unfinished(self) -> list[Fetch]:
         return [*self._waiting, *([] if self._loading is None else [self._loading.fetch])]
 
     def _seconds_left(self) -> float:
@@ -378,7 +343,7 @@ class PageTransfers:
             self._loading = load
             self._run(self._fetchers, self._loader(self._loading), self._give_up_loading)
 
-    def _begin_load(self, fetch: _Fetch, node: RadixNode, first: int) -> _Load | None:
+    def _begin_load(self, fetch: Fetch, node: RadixNode, first: int) -> PageLoad | None:
         """Allocate the pages of a fetch after the first ones, which end with the locked `node`, and the slot of its state.
 
         Returns:
@@ -400,87 +365,42 @@ class PageTransfers:
                 return None
             cache.states.num_loading += 1
         page_ids = cache.allocate(num_pages, rank=rank) if num_pages > 0 else []
-        load = _Load(fetch, node, first, page_ids or [], self._clock(), slot)
+        load = PageLoad(fetch, node, first, page_ids or [], self._clock(), slot)
         if page_ids or (slot is not None and num_pages == 0):
             return load
         if slot is not None and cache.states is not None:
             cache.states.free(self._end_loading(load) or slot)
         return None
 
-    def _end_loading(self, load: _Load) -> int | None:
+    def _end_loading(self, load: PageLoad) -> int | None:
         """The slot of a load, which goes back to the cache now."""
         if load.slot is not None and self._cache.states is not None:
             self._cache.states.num_loading -= 1
         return load.slot
 
-    def _loader(self, load: _Load) -> Callable[[], None]:
-        memory, states, clock, limit_s = self._memory, self._states, self._clock, load.fetch.limit_s
-        digests, state = load.digests, load.fetch.state
-
-        def load_state() -> str | None:
-            """Load the state; returns its tier."""
-            assert state is not None
-            assert states is not None
-            assert load.slot is not None
-            for tier in self.tiers:
-                content = tier.get(state.digest)
-                if content is not None and content.nbytes == states.state_bytes:
-                    states.write_state(load.slot, np.frombuffer(content, dtype=np.uint8))
-                    return tier.name
-            return None
+    def _loader(self, load: PageLoad) -> Callable[[], None]:
+        memory, states = self._memory, self._states
 
         def work() -> None:
-            found: list[str] = []
-            seconds: dict[str, float] = {}
-            started = before = clock()
             if self._remote:
-                wanted = digests if state is None else [state.digest, *digests]
-                absent = self._search.absent(wanted)
+                absent = self._search.absent(load.all_digests)
                 for remote in self._remote:
                     remote.expect(absent)
-            state_tier = None if state is None else load_state()
-            if state_tier is not None:  # first, since pages are of no use without it
-                before = clock()
-                seconds[state_place(state_tier)] = before - started
-            is_whole = state is None or state_tier is not None
-            for digest, page_id in zip(digests, load.page_ids, strict=True) if is_whole else ():
-                if limit_s is not None and before - started > limit_s:
-                    break
-                for tier in self.tiers if memory.page_bytes else ():
-                    content = tier.get(digest)
-                    if content is not None and content.nbytes == memory.page_bytes:
-                        memory.write_page(page_id, np.frombuffer(content, dtype=np.uint8))
-                        found.append(tier.name)
-                        break
-                else:
-                    if memory.page_bytes:
-                        break
-                    found.append("")
-                after = clock()
-                seconds[found[-1]] = seconds.get(found[-1], 0.0) + after - before
-                before = after
+            found = load.run(self.tiers, memory, states, self._clock)
             for remote in self._remote:
                 remote.expect(())
-            is_slow = len(found) < len(digests) and limit_s is not None and before - started > limit_s
-            self._report(lambda: self._loaded(load, found, seconds, state_tier, is_slow=is_slow))
+            self._report(lambda: self._loaded(load, found))
 
         return work
 
-    def _loaded(
-        self, load: _Load, found: list[str], seconds: Mapping[str, float], state_tier: str | None, *, is_slow: bool
-    ) -> None:
-        """Pages were loaded, from these tiers.
-
-        Args:
-            seconds: by tier.
-            state_tier: where the state comes from; None if it is missing, or none is loaded.
-            is_slow: whether the load was ended because it took too long.
-        """
+    def _loaded(self, load: PageLoad, loaded: Loaded) -> None:
+        """A load is over."""
+        found, state_tier = loaded.places, loaded.state_place
         counts = Counter(tier for tier in found if tier)
         if state_tier is not None:
-            self.prices.observe(state_place(state_tier), 1, seconds[state_place(state_tier)])
-        for name, count in counts.items():
-            self.prices.observe(name, count, seconds[name])
+            self.prices.observe(state_place(state_tier), 1, loaded.state_s)
+        for name, seconds in loaded.seconds.items():
+            self.prices.observe(name, counts[name], seconds)
         self._overdue.discard(load.fetch.request)
         if self._loading is not load:  # the pool was emptied
             self._load_next()
@@ -499,7 +419,7 @@ class PageTransfers:
                 self._cache.states.free(slot)
         self._cache.finish(load.node, request.token_ids[start:end], load.page_ids, request.scope, start, state)
         self.num_fetched.update(counts)
-        if is_slow and found:
+        if loaded.is_slow and found:
             self.num_recomputed[found[-1]] += len(load.page_ids) - len(found)
         if request.status is RequestStatus.FETCHING and (wanted is None or state is not None):
             tokens = {name: count * size for name, count in counts.items()}

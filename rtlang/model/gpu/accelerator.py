@@ -59,6 +59,16 @@ class Accelerator(Protocol):
     def fetch(self, tensors: Sequence[Tensor]) -> Fetched:
         """Start copying tensors to the host, ordered after earlier launches; does not wait."""
 
+    def beside(self, work: Callable[[], None]) -> Callable[[], None]:
+        """Launch copies and kernels after all that was launched before, and beside what is launched later. Any thread.
+
+        Returns:
+            Waits until they are done, on any thread.
+        """
+
+    def host_buffer(self, num_bytes: int) -> Tensor:
+        """Memory of the host from and to which `beside` copies without waiting: uint8 [num_bytes]. Any thread."""
+
     def obstacle(self, function: Callable[[], Tensor]) -> str | None:
         """Run a function; returns why it cannot be captured, or None if it can. It must have run once before."""
 
@@ -94,7 +104,7 @@ def accelerator_for(name: str) -> Accelerator:
 
 
 class CudaAccelerator:
-    """The current GPU of the creating thread. All launches and copies are ordered on one stream."""
+    """The current GPU of the creating thread. All launches and copies are ordered on one stream, but those of `beside`."""
 
     compiles = True
 
@@ -102,6 +112,8 @@ class CudaAccelerator:
         self.device = torch.device("cuda", torch.cuda.current_device())
         self.name = torch.cuda.get_device_name(self.device)
         self._graph_memory: Any = None
+        self._steps: torch.cuda.Stream | None = None
+        self._side: torch.cuda.Stream | None = None
 
     @property
     def float8_obstacle(self) -> str | None:
@@ -116,6 +128,7 @@ class CudaAccelerator:
     def enter(self) -> None:
         """See `Accelerator`."""
         torch.cuda.set_device(self.device)
+        self._steps, self._side = torch.cuda.current_stream(self.device), torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
 
     def free_bytes(self) -> int:
         """See `Accelerator`."""
@@ -131,6 +144,21 @@ class CudaAccelerator:
         done = torch.cuda.Event()  # type: ignore[no-untyped-call]
         done.record()
         return _OnItsWay(copies, done)
+
+    def beside(self, work: Callable[[], None]) -> Callable[[], None]:
+        """See `Accelerator`. A thread that waits leaves its core to others."""
+        assert self._steps is not None, "enter comes first"
+        assert self._side is not None
+        done = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
+        with torch.cuda.stream(self._side):
+            self._side.wait_stream(self._steps)
+            work()
+            done.record(self._side)
+        return done.synchronize
+
+    def host_buffer(self, num_bytes: int) -> Tensor:
+        """See `Accelerator`."""
+        return torch.empty(num_bytes, dtype=torch.uint8, pin_memory=True)
 
     def obstacle(self, function: Callable[[], Tensor]) -> str | None:
         """See `Accelerator`. Also detects operators that synchronize internally."""
@@ -201,6 +229,15 @@ class InterpretedAccelerator:
     def fetch(self, tensors: Sequence[Tensor]) -> Fetched:
         """See `Accelerator`. Copies the current values, as a GPU would."""
         return _There([tensor.clone() for tensor in tensors])
+
+    def beside(self, work: Callable[[], None]) -> Callable[[], None]:
+        """See `Accelerator`; done at once."""
+        work()
+        return lambda: None
+
+    def host_buffer(self, num_bytes: int) -> Tensor:
+        """See `Accelerator`."""
+        return torch.empty(num_bytes, dtype=torch.uint8)
 
     def obstacle(self, function: Callable[[], Tensor]) -> str | None:
         """See `Accelerator`."""

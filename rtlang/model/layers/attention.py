@@ -7,7 +7,7 @@ so rows of the same step can read each other's shared pages.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -111,24 +111,41 @@ class PagedKV:
         """Bytes of one page in all layers."""
         return sum(pool.page_bytes for pool in self._pools)
 
+    @property
+    def gives_back(self) -> bool:
+        """See `PageMemory`."""
+        return True
+
     def release(self, runs: Sequence[tuple[int, int]]) -> None:
         """Give back the memory of unused pages; see `KVPool.release`."""
         for pool in self._pools:
             pool.release(runs)
 
-    def read_page(self, page_id: int, out: NDArray[np.uint8]) -> None:
-        """Copy a page of all layers into `out`, uint8 [page_bytes]; see `KVPool.read_page`."""
-        start = 0
-        for pool in self._pools:
-            pool.read_page(page_id, out[start : start + pool.page_bytes])
-            start += pool.page_bytes
+    @property
+    def tensors(self) -> list[Tensor]:
+        """The memory: [parts, num_pages, ...] each, contiguous. A page is its part of all of them, in this order."""
+        return [tensor for pool in self._pools for tensor in pool.tensors]
 
-    def write_page(self, page_id: int, content: NDArray[np.uint8]) -> None:
-        """Copy what `read_page` gave into a page of all layers."""
-        start = 0
-        for pool in self._pools:
-            pool.write_page(page_id, content[start : start + pool.page_bytes])
-            start += pool.page_bytes
+    def read_pages(self, page_ids: Sequence[int]) -> NDArray[np.uint8]:
+        """The content of pages on the host: uint8 [len(page_ids), page_bytes]; see `KVPool.read_page`."""
+        found = np.empty((len(page_ids), self.page_bytes), dtype=np.uint8)
+        for page_id, content in zip(page_ids, found, strict=True):
+            start = 0
+            for pool in self._pools:
+                pool.read_page(page_id, content[start : start + pool.page_bytes])
+                start += pool.page_bytes
+        return found
+
+    def write_pages(self, pages: Iterable[tuple[int, NDArray[np.uint8]]]) -> None:
+        """Write what `read_pages` gave into pages on the host."""
+        for page_id, content in pages:
+            start = 0
+            for pool in self._pools:
+                pool.write_page(page_id, content[start : start + pool.page_bytes])
+                start += pool.page_bytes
+
+    def abandon_writes(self) -> None:
+        """See `PageMemory`: on the host, a page is written when its iterable gives it."""
 
     @staticmethod
     def bytes_per_page(geometries: Sequence[HeadGeometry], page_size: int, dtype: torch.dtype) -> int:

@@ -7,7 +7,7 @@ One *state slot* holds them for all layers. Slots are numbers to the engine, whi
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,20 +89,32 @@ class StateMemory:
                 for slot in slots:
                     system_memory.release(tensor[slot].data_ptr(), shape.num_bytes)
 
-    def read_state(self, slot: int, out: NDArray[np.uint8]) -> None:
-        """Copy the state of a slot on the host into `out`, uint8 [state_bytes]."""
-        start = 0
-        for shape, tensor in zip(self.shapes, self._tensors.values(), strict=True):
-            out[start : start + shape.num_bytes] = tensor[slot].reshape(-1).view(torch.uint8).numpy()
-            start += shape.num_bytes
+    @property
+    def tensors(self) -> list[Tensor]:
+        """The memory: [1, num_slots, *shape] each, contiguous. A state is its part of all of them, in this order."""
+        return [tensor[None] for tensor in self._tensors.values()]
 
-    def write_state(self, slot: int, content: NDArray[np.uint8]) -> None:
-        """Copy what `read_state` gave into a slot on the host."""
+    def read_states(self, slots: Sequence[int]) -> NDArray[np.uint8]:
+        """The content of states on the host: uint8 [len(slots), state_bytes]."""
+        found = np.empty((len(slots), self.state_bytes), dtype=np.uint8)
         start = 0
         for shape, tensor in zip(self.shapes, self._tensors.values(), strict=True):
-            part = torch.from_numpy(content[start : start + shape.num_bytes].copy())
-            tensor[slot].copy_(part.view(shape.dtype).view(shape.shape))
+            for slot, content in zip(slots, found, strict=True):
+                content[start : start + shape.num_bytes] = tensor[slot].reshape(-1).view(torch.uint8).numpy()
             start += shape.num_bytes
+        return found
+
+    def write_states(self, states: Iterable[tuple[int, NDArray[np.uint8]]]) -> None:
+        """Write what `read_states` gave into slots on the host."""
+        for slot, content in states:
+            start = 0
+            for shape, tensor in zip(self.shapes, self._tensors.values(), strict=True):
+                part = torch.from_numpy(content[start : start + shape.num_bytes].copy())
+                tensor[slot].copy_(part.view(shape.dtype).view(shape.shape))
+                start += shape.num_bytes
+
+    def abandon_writes(self) -> None:
+        """See `StateContent`: on the host, a state is written when its iterable gives it."""
 
 
 @dataclass(frozen=True, slots=True)

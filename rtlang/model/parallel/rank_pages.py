@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,15 +32,23 @@ class RankPages:
         """Bytes of one page in all layers of all ranks."""
         return self._kv.page_bytes * self._num_ranks
 
+    @property
+    def gives_back(self) -> bool:
+        """See `PageMemory`."""
+        return True
+
     def release(self, runs: Sequence[tuple[int, int]]) -> None:
         """See `PageMemory`; on every rank."""
         self._kv.release(runs)
         self._send(release_words(runs))
 
-    def read_page(self, page_id: int, out: NDArray[np.uint8]) -> None:
+    def read_pages(self, page_ids: Sequence[int]) -> NDArray[np.uint8]:
         """Refused."""
         raise NotImplementedError("the content of a page is divided among ranks")
 
-    def write_page(self, page_id: int, content: NDArray[np.uint8]) -> None:
+    def write_pages(self, pages: Iterable[tuple[int, NDArray[np.uint8]]]) -> None:
         """Refused."""
         raise NotImplementedError("the content of a page is divided among ranks")
+
+    def abandon_writes(self) -> None:
+        """See `PageMemory`; there are none."""

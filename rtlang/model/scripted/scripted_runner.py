@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -141,18 +141,27 @@ class ScriptedRunner:
         """Bytes of a page."""
         return self.config.page_size * _TOKEN.itemsize
 
+    @property
+    def gives_back(self) -> bool:
+        """See `PageMemory`."""
+        return True
+
     def release(self, runs: Sequence[tuple[int, int]]) -> None:
         """See `PageMemory`."""
         for first, count in runs:
             self._slots[first : first + count] = 0
 
-    def read_page(self, page_id: int, out: NDArray[np.uint8]) -> None:
+    def read_pages(self, page_ids: Sequence[int]) -> NDArray[np.uint8]:
         """See `PageMemory`."""
-        out[:] = self._slots[page_id].view(np.uint8)
+        return self._slots[list(page_ids)].view(np.uint8)
 
-    def write_page(self, page_id: int, content: NDArray[np.uint8]) -> None:
+    def write_pages(self, pages: Iterable[tuple[int, NDArray[np.uint8]]]) -> None:
         """See `PageMemory`."""
-        self._slots[page_id] = content.view(_TOKEN)
+        for page_id, content in pages:
+            self._slots[page_id] = content.view(_TOKEN)
+
+    def abandon_writes(self) -> None:
+        """See `PageMemory`: a page is written when its iterable gives it."""
 
     def close(self) -> None:
         """See `Runner`."""

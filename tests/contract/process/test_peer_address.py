@@ -38,7 +38,7 @@ def test_what_others_can_reach_needs_a_secret_of_some_length() -> None:
         RuntimeConfig(cache_secret="short")
     with pytest.raises(ConfigError, match="requires cache_host_bytes or cache_dir"):
         RuntimeConfig(cache_listen="127.0.0.1:1")
-    with pytest.raises(ConfigError, match="requires device cpu"):
-        RuntimeConfig(cache_peers="127.0.0.1:1", device="interpreter")
+    with pytest.raises(ConfigError, match="requires tensor_parallel 1"):
+        RuntimeConfig(cache_peers="127.0.0.1:1", device="interpreter", tensor_parallel=2)
     with pytest.raises(ConfigError, match="cache_peers"):
         RuntimeConfig(cache_peers="127.0.0.1:0")

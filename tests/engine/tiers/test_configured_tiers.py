@@ -64,7 +64,7 @@ def test_pages_are_served_from_the_own_tiers_and_peers_are_asked_last() -> None:
 def test_an_unknown_user_is_named() -> None:
     with pytest.raises(ConfigError, match="cache_dir = '~nobody-of-this-name/x'"):
         CacheTiers.of(RuntimeConfig(cache_dir="~nobody-of-this-name/x"), FakeRunner(4))
-    with pytest.raises(ConfigError, match=r"cache_dir = .*requires device cpu"):
-        RuntimeConfig(cache_dir="x", device="interpreter")
+    with pytest.raises(ConfigError, match=r"cache_dir = .*requires tensor_parallel 1"):
+        RuntimeConfig(cache_dir="x", device="interpreter", tensor_parallel=2)
     with pytest.raises(ConfigError, match="cache_host_bytes = 0"):
         RuntimeConfig(cache_host_bytes=0)

@@ -18,12 +18,14 @@ from rtlang.cache.tiers.host_tier import HostTier
 from rtlang.cache.tiers.tier import CacheTier
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.runs.principal import Principal
+from rtlang.contract.step import StepOutput
 from rtlang.engine.requests.request import Request, RequestStatus
 from rtlang.engine.tiers import page_transfers
 from rtlang.engine.tiers.configured_tiers import CacheTiers
 from rtlang.engine.tiers.page_transfers import PageTransfers, TransferTime
 from tests.support.engine.engine_driver import EngineDriver
-from tests.support.engine.fake_runner import FakeRunner, naive_generate
+from tests.support.engine.fake_device import FakeDeviceRunner
+from tests.support.engine.fake_runner import FakeFlight, FakeRunner, naive_generate
 from tests.support.engine.held_jobs import Jobs
 
 PAGE = 4
@@ -40,9 +42,10 @@ class Driver(EngineDriver):
         compute_s: Callable[[int, int], float | None] = lambda num_before, num_tokens: None,
         clock: Callable[[], float] = time.perf_counter,
         timer: Callable[[float, Callable[[], None]], None] = lambda seconds, call: None,
+        runner: FakeRunner | None = None,
         **settings: Any,
     ) -> None:
-        runner = FakeRunner(num_pages, PAGE, eos_every=10**9)
+        runner = runner or FakeRunner(num_pages, PAGE, eos_every=10**9)
         rebuild = settings.pop("rebuild", None)
         super().__init__(
             runner, RuntimeConfig(page_size=PAGE, num_pages=num_pages, max_step_tokens=16, **settings), rebuild
@@ -217,13 +220,28 @@ def test_two_requests_load_the_same_pages_once() -> None:
     assert sorted(sum(request.stats.num_fetched_tokens.values()) for request in requests) == [0, 0, 40]
 
 
-@pytest.mark.parametrize("seed", range(6))
+class LosingDevice(FakeDeviceRunner):
+    """A device whose pages hold nonsense after the results of a step were lost."""
+
+    def collect(self, flight: FakeFlight) -> StepOutput:
+        try:
+            return super().collect(flight)
+        except RuntimeError:
+            self.slots[:] = -7
+            raise
+
+
+@pytest.mark.parametrize("seed", range(8))
 def test_random_requests_give_the_tokens_of_naive_generation_in_any_order_of_threads(seed: int) -> None:
-    """The working set is several times the pool, and the tier has room for a part of it."""
+    """The working set is several times the pool, and the tier has room for a part of it. On a device steps lose their results."""
     rng = random.Random(seed)
     jobs = Jobs(is_held=True)
     tier = HostTier(8 * PAGE * rng.choice([20, 1000]))
-    driver = Driver([tier], num_pages=rng.choice([12, 20]), jobs=jobs, max_rows=3)
+    num_pages, runner = rng.choice([12, 20]), None
+    if seed % 4 == 3:
+        lost = set(rng.sample(range(5, 200), 12))
+        runner = LosingDevice(num_pages, PAGE, eos_every=10**9, fail_collect_at=lost)
+    driver = Driver([tier], num_pages=num_pages, jobs=jobs, max_rows=3, runner=runner)
     jobs.waiting.pop()()  # opening
     made = [tokens_of(number, 21) for number in range(5)]
     expected: dict[Request, list[int]] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 
@@ -63,9 +62,8 @@ def test_pages_of_int8_are_copied_and_moved_with_their_scales() -> None:
         )
         want = StepAttention(one_row(4, (3,)), kv).run(layer, q, k, v, scale=0.3)
         kv.copy_pages([(3, 1)])
-        content = np.empty(kv.page_bytes, np.uint8)
-        kv.read_page(3, content)
-        other.write_page(2, content)
+        (content,) = kv.read_pages([3])
+        other.write_pages([(2, content)])
         for pages, page_id in ((kv, 1), (other, 2)):
             step = StepAttention(one_row(4, (page_id,)), pages)
             plan = step.plan(geometry)

@@ -23,7 +23,7 @@ def test_unused_pages_are_given_back_on_every_rank() -> None:
 
 def test_the_content_of_a_page_is_not_at_hand() -> None:
     pages = RankPages(PagedKV((HeadGeometry(2, 1, 8, 8),), 4, 4, torch.float32), 2, lambda words: None)
-    content = np.zeros(pages.page_bytes, dtype=np.uint8)
-    for refused in (pages.read_page, pages.write_page):
-        with pytest.raises(NotImplementedError, match="divided among ranks"):
-            refused(0, content)
+    with pytest.raises(NotImplementedError, match="divided among ranks"):
+        pages.read_pages([0])
+    with pytest.raises(NotImplementedError, match="divided among ranks"):
+        pages.write_pages([(0, np.zeros(pages.page_bytes, dtype=np.uint8))])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -155,6 +155,7 @@ class FakeRunner:
         return self
 
     page_format = "int64"
+    gives_back = True
 
     @property
     def page_bytes(self) -> int:
@@ -164,11 +165,15 @@ class FakeRunner:
         for first, count in runs:
             self.slots[first : first + count] = -1
 
-    def read_page(self, page_id: int, out: NDArray[np.uint8]) -> None:
-        out[:] = self.slots[page_id].view(np.uint8)
+    def read_pages(self, page_ids: Sequence[int]) -> NDArray[np.uint8]:
+        return self.slots[list(page_ids)].view(np.uint8)
 
-    def write_page(self, page_id: int, content: NDArray[np.uint8]) -> None:
-        self.slots[page_id] = content.view(np.int64)
+    def write_pages(self, pages: Iterable[tuple[int, NDArray[np.uint8]]]) -> None:
+        for page_id, content in pages:
+            self.slots[page_id] = content.view(np.int64)
+
+    def abandon_writes(self) -> None:
+        pass
 
     def launch(self, step: Step) -> FakeFlight:
         for source, target in step.copies:

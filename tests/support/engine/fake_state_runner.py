@@ -7,7 +7,7 @@ tokens are not written to them: they must be there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -82,15 +82,20 @@ class FakeStateMemory:
         for slot in slots:
             self.states[slot] = _GARBAGE
 
-    def read_state(self, slot: int, out: NDArray[np.uint8]) -> None:
-        assert out.size == self.state_bytes
-        out[:] = 0
-        out[:16] = np.array(self.states[slot], dtype=np.int64).view(np.uint8)
+    def read_states(self, slots: Sequence[int]) -> NDArray[np.uint8]:
+        found = np.zeros((len(slots), self.state_bytes), dtype=np.uint8)
+        for slot, content in zip(slots, found, strict=True):
+            content[:16] = np.array(self.states[slot], dtype=np.int64).view(np.uint8)
+        return found
 
-    def write_state(self, slot: int, content: NDArray[np.uint8]) -> None:
-        assert content.size == self.state_bytes
-        count, value = content[:16].copy().view(np.int64).tolist()
-        self.states[slot] = count, value
+    def write_states(self, states: Iterable[tuple[int, NDArray[np.uint8]]]) -> None:
+        for slot, content in states:
+            assert content.size == self.state_bytes
+            count, value = content[:16].copy().view(np.int64).tolist()
+            self.states[slot] = count, value
+
+    def abandon_writes(self) -> None:
+        pass
 
 
 @dataclass
