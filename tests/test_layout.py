@@ -384,9 +384,17 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/kernels/benchmarks/test_device_bench.py",
         "inputs of the lines that are tested there",
     ),
-    "kernels/rtlang_kernels/triton/aot/table.py": (
+    "kernels/rtlang_kernels/triton/aot/cases.py": (
         "tests/kernels/triton/aot/test_compiler.py",
         "what is compiled there",
+    ),
+    "kernels/rtlang_kernels/triton/aot/linear_cases.py": (
+        "tests/kernels/triton/aot/test_compiler.py",
+        "what is compiled there",
+    ),
+    "kernels/rtlang_kernels/triton/aot/recording.py": (
+        "tests/kernels/triton/aot/test_compiler.py",
+        "a process that interprets kernels cannot record them, so the process that compiles does",
     ),
     "kernels/rtlang_kernels/triton/sampling/filter_kernel.py": (
         "tests/kernels/triton/sampling/test_sampler.py",

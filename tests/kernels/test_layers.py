@@ -175,7 +175,7 @@ def test_no_import_breaks_a_rule(rule: object) -> None:
         ("triton.sampling.sampler", "from rtlang_kernels.cpu.sampling import sample", upward),
         ("cpu.codegen.llvm_bridge", "from rtlang_kernels.cpu.linear import padded", upward_inside),
         ("triton.sampling.sampler", "from rtlang_kernels.triton.layers.layer_ops import norm_warps", upward_inside),
-        ("triton.primitives.jit", "from rtlang_kernels.triton.aot.table import variants", upward_inside),
+        ("triton.primitives.jit", "from rtlang_kernels.triton.aot.cases import cases", upward_inside),
         ("ops", "import rtlang_grammars.spec", leaves_the_library),
         ("ops", "from rtlang_kernels_bench.output import Output", leaves_the_library),
         ("cpu.attention.attention", "import triton.language as tl", triton_out_of_place),

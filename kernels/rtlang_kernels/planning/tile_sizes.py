@@ -8,6 +8,7 @@ is wasted; wide ones re-read their keys once per tile.
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 
@@ -37,9 +38,18 @@ class GpuProperties:
     l2_bytes: int
 
 
-@cache
+PRETENDED: ContextVar[GpuProperties | None] = ContextVar("PRETENDED", default=None)
+"""The processor of meta tensors while launches are recorded (`triton.aot.recording`); None otherwise."""
+
+
 def gpu_properties(device: torch.device) -> GpuProperties:
     """Properties of a device. A CPU (interpreted kernels) counts as a small GPU, so that small cases are split as well."""
+    pretended = PRETENDED.get()
+    return pretended if pretended is not None and device.type == "meta" else _device_properties(device)
+
+
+@cache
+def _device_properties(device: torch.device) -> GpuProperties:
     if device.type != "cuda":
         return GpuProperties(SM_90, 4, 1 << 20)
     properties = torch.cuda.get_device_properties(device)

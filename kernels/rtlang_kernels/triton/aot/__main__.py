@@ -14,8 +14,9 @@ from pathlib import Path
 
 import triton
 
-from rtlang_kernels.triton.aot.compiler import TARGETS, compile_variant
-from rtlang_kernels.triton.aot.table import variants
+from rtlang_kernels.triton.aot.cases import cases
+from rtlang_kernels.triton.aot.compiler import compile_variant
+from rtlang_kernels.triton.aot.recording import TARGETS, record
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -34,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     write = sys.stdout.write
     write(f"triton {triton.__version__}\n{'target':<8} {'kernel':<48} {'regs':>5} {'spill':>6} {'shared':>7}  matrix\n")
     for arch in options.target or sorted(TARGETS):
-        for variant in variants(arch):
+        for variant in record(arch, cases(arch)):
             if any(part in variant.name for part in options.only or [""]):
                 report = compile_variant(variant, arch)
                 reports.append(report)

@@ -13,29 +13,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import triton
-from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from rtlang_kernels.planning.tile_sizes import GFX942, SM_80, SM_90, SM_100
+from rtlang_kernels.planning.tile_sizes import GFX942
+from rtlang_kernels.triton.aot.recording import TARGETS
 from rtlang_kernels.triton.aot.variant import CompiledVariant
-
-TARGETS = {
-    SM_80: GPUTarget("cuda", 80, 32),
-    SM_90: GPUTarget("cuda", 90, 32),
-    SM_100: GPUTarget("cuda", 100, 32),
-    GFX942: GPUTarget("hip", "gfx942", 64),
-}
-SHARED_LIMIT = {SM_80: 163 << 10, SM_90: 227 << 10, SM_100: 227 << 10, GFX942: 64 << 10}  # bytes per program
-
-SIZES = ("num_outputs", "num_inputs")  # of layers, multiples of 16 besides pointers and strides
 
 
 @dataclass(frozen=True, slots=True)
 class CompileReport:
-    """Resources of one variant. Shared memory is per program; `matrix` counts matrix instructions.
+    """Resources of one variant. Shared memory is per program.
 
     Attributes:
+        matrix: counts of instructions on matrices, of loads ahead, and of native conversions of float8.
         spill_bytes: local memory per thread, spilled registers included; must be 0.
+        buffers: of each tile that loops load ahead, on NVIDIA: how many there are in shared memory.
+        waits: of each wait for loads in a loop, on NVIDIA: how many loads may be in flight after it. 0 means that loading and computing
+            alternate.
         flushed: number of forbidden instructions that flush subnormal numbers (`CompiledVariant.flush_pattern`).
     """
 
@@ -46,26 +40,17 @@ class CompileReport:
     shared_bytes: int
     matrix: str
     flushed: int
+    buffers: tuple[int, ...]
+    waits: tuple[int, ...]
     fits: bool
 
 
 def compile_variant(variant: CompiledVariant, arch: str) -> CompileReport:
     """Compile one variant for a target and read its resources."""
     names = variant.kernel.arg_names
-    unknown = set(variant.types) ^ (set(names) - set(variant.constants))
-    assert not unknown, f"{variant.name}: {sorted(unknown)}"
-    aligned = [
-        name for name in names if variant.types.get(name, "").startswith("*") or "stride" in name or name in SIZES
-    ]
-    source = ASTSource(
-        fn=variant.kernel,
-        signature={name: variant.types.get(name, "constexpr") for name in names},
-        constexprs={(index,): variant.constants[name] for index, name in enumerate(names) if name in variant.constants},
-        attrs={(index,): [["tt.divisibility", 16]] for index, name in enumerate(names) if name in aligned},
-    )
-    built = triton.compile(
-        source, target=TARGETS[arch], options={"num_warps": 4, "enable_fp_fusion": True} | variant.options
-    )
+    constants = {(names.index(name),): value for name, value in variant.constants.items()}
+    source = ASTSource(variant.kernel, variant.types, constants, variant.attributes)
+    built = triton.compile(source, target=TARGETS[arch].triton, options=variant.options)
     shared = int(built.metadata.shared)
     if arch == GFX942:
         text = built.asm["amdgcn"]
@@ -77,10 +62,29 @@ def compile_variant(variant: CompiledVariant, arch: str) -> CompileReport:
         registers, spill = _number(r"REG:(\d+)", usage), _number(r"STACK:(\d+)", usage)
         ptx = built.asm["ptx"]
         counts = {"wgmma": "wgmma.mma_async", "tcgen05": "tcgen05.mma", "mma": "mma.sync", "cp.async": "cp.async.cg"}
+        counts |= {"cvt": "cvt.rn.f16x2.e4m3x2"}
         flushed = len(re.findall(variant.flush_pattern, ptx)) if variant.flush_pattern else 0
         matrix = " ".join(f"{label} {ptx.count(word)}" for label, word in counts.items() if word in ptx)
-    fits = flushed == 0 and spill == 0 and shared <= SHARED_LIMIT[arch]
-    return CompileReport(arch, variant.name, registers, spill, shared, matrix, flushed, fits)
+    buffers, waits = load_pipeline(built.asm["ttgir"])
+    fits = flushed == 0 and spill == 0 and shared <= TARGETS[arch].shared_bytes
+    return CompileReport(arch, variant.name, registers, spill, shared, matrix, flushed, buffers, waits, fits)
+
+
+def load_pipeline(ttgir: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """`buffers` and `waits` of a report, from triton's code for GPUs."""
+    buffers = re.findall(r"ttg\.local_alloc : \(\) -> !ttg\.memdesc<(\d+)x\d+x\d+x", ttgir)
+    waits: list[int] = []
+    loops: list[int] = []  # columns of the loops around a line
+    for line in ttgir.splitlines():
+        column = len(line) - len(line.lstrip())
+        while loops and column <= loops[-1]:
+            loops.pop()
+        found = re.search(r"ttg\.async_wait .*\{num = (\d+)", line)
+        if found and loops:
+            waits.append(_number(r"num = (\d+)", found.group()))
+        if " scf.for " in line:
+            loops.append(column)
+    return tuple(map(int, buffers)), tuple(waits)
 
 
 def _cubin_usage(cubin: bytes) -> str:

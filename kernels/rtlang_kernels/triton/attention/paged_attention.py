@@ -21,6 +21,7 @@ from rtlang_kernels.host.transfer import copy_to_device
 from rtlang_kernels.planning.shared_prefix_tiling import first_visible, tree_rectangles
 from rtlang_kernels.planning.tile_sizes import (
     LINES,
+    SM_90,
     attention_tile,
     float32_precision,
     gpu_properties,
@@ -222,6 +223,7 @@ def _launch(
                 UPCAST=is_interpreting() and q.dtype == torch.bfloat16,
                 PRECISION=float32_precision(arch),
                 KV_FLOAT8=is_float8,
+                NATIVE_FLOAT8=is_float8 and arch == SM_90 and not is_interpreting(),
                 LATENT=is_latent,
                 num_warps=tile.num_warps,
                 enable_fp_fusion=True,

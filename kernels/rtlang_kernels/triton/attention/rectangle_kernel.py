@@ -15,7 +15,7 @@ import triton.language as tl
 
 from rtlang_kernels.planning import work_items
 from rtlang_kernels.triton.attention.merge_kernel import LN_2, LOG2_E, with_sink
-from rtlang_kernels.triton.primitives.float8 import from_float8
+from rtlang_kernels.triton.primitives.float8 import read_float8
 from rtlang_kernels.triton.primitives.jit import jit
 
 TABLE_WIDTH = tl.constexpr(work_items.TABLE_WIDTH)
@@ -83,6 +83,7 @@ def _attend(
     UPCAST: tl.constexpr,
     PRECISION: tl.constexpr,
     KV_FLOAT8: tl.constexpr,
+    NATIVE_FLOAT8: tl.constexpr,
     LATENT: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor, tl.tensor]:
     """Softmax state after the keys at [begin, begin + BLOCK_N), limited by `end` and, if MASKED, by the bounds of each line.
@@ -97,12 +98,12 @@ def _attend(
     k_offsets, v_offsets = (slot * k_stride)[None, :], (slot * v_stride)[:, None]
     k_lo = _load_2d(k_base, k_offsets, tl.arange(0, D_LO)[:, None], is_key[None, :], HEAD_DIM, MASKED)
     if KV_FLOAT8:
-        k_lo = from_float8(k_lo).to(q_lo.dtype)
+        k_lo = read_float8(k_lo, NATIVE_FLOAT8).to(q_lo.dtype)
     scores = _product(q_lo, k_lo, UPCAST, PRECISION)  # [BLOCK_M, BLOCK_N]
     if D_HI > 0:
         k_hi = _load_2d(k_base, k_offsets, D_LO + tl.arange(0, D_HI)[:, None], is_key[None, :], HEAD_DIM, MASKED)
         if KV_FLOAT8:
-            k_hi = from_float8(k_hi).to(q_lo.dtype)
+            k_hi = read_float8(k_hi, NATIVE_FLOAT8).to(q_lo.dtype)
         scores += _product(q_hi, k_hi, UPCAST, PRECISION)
     if HAS_SOFT_CAP:
         # tanh(x) = 1 - 2 / (e^(2x) + 1), correct at both infinities
@@ -127,14 +128,14 @@ def _attend(
     else:
         v_lo = _load_2d(v_base, v_offsets, tl.arange(0, V_LO)[None, :], is_key[:, None], V_HEAD_DIM, MASKED)
         if KV_FLOAT8:
-            v_lo = from_float8(v_lo).to(q_lo.dtype)
+            v_lo = read_float8(v_lo, NATIVE_FLOAT8).to(q_lo.dtype)
     if not UPCAST:
         weights = weights.to(v_lo.dtype)
     acc_lo = acc_lo * shrink[:, None] + _product(weights, v_lo, UPCAST, PRECISION)
     if V_HI > 0:
         v_hi = _load_2d(v_base, v_offsets, V_LO + tl.arange(0, V_HI)[None, :], is_key[:, None], V_HEAD_DIM, MASKED)
         if KV_FLOAT8:
-            v_hi = from_float8(v_hi).to(q_lo.dtype)
+            v_hi = read_float8(v_hi, NATIVE_FLOAT8).to(q_lo.dtype)
         acc_hi = acc_hi * shrink[:, None] + _product(weights, v_hi, UPCAST, PRECISION)
     return new_top, total, acc_lo, acc_hi
 
@@ -179,6 +180,7 @@ def rect_attn(
     UPCAST: tl.constexpr,
     PRECISION: tl.constexpr,
     KV_FLOAT8: tl.constexpr,
+    NATIVE_FLOAT8: tl.constexpr,
     LATENT: tl.constexpr,
 ) -> None:
     """Compute the items of one class. Grid: at least (items of the class) * NUM_KV_HEADS * PARTS; surplus programs return.
@@ -255,6 +257,7 @@ def rect_attn(
             UPCAST,
             PRECISION,
             KV_FLOAT8,
+            NATIVE_FLOAT8,
             LATENT,
         )
         page = next_page
@@ -295,6 +298,7 @@ def rect_attn(
             UPCAST,
             PRECISION,
             KV_FLOAT8,
+            NATIVE_FLOAT8,
             LATENT,
         )
 

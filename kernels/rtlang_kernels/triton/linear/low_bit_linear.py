@@ -28,7 +28,7 @@ from rtlang_kernels.planning.tile_sizes import GFX942, SM_90, float32_precision,
 from rtlang_kernels.triton.linear import low_bit_kernel as kernels
 from rtlang_kernels.triton.linear.low_bit_kernel import Form
 from rtlang_kernels.triton.linear.stored_codes import StoredCodes, store
-from rtlang_kernels.triton.primitives.jit import check_device, is_interpreting
+from rtlang_kernels.triton.primitives.jit import check_device, current_device, is_interpreting
 
 PART_BLOCK, PART_STEPS = 64, 4  # outputs of a program of a part; least steps of a part
 SMALL_ROWS, MIDDLE_ROWS = 16, 64  # of the smallest tile, for decoding, and of the next one
@@ -85,7 +85,7 @@ class GpuLowBitLinear:
     def __init__(
         self, weights: Sequence[LowBitWeight], bias: Tensor | None, is_gated: bool, dtype: torch.dtype
     ) -> None:
-        self.device = torch.device("cpu") if is_interpreting() else torch.device("cuda", torch.cuda.current_device())
+        self.device = current_device()
         check_device(self.device)
         weight = weights[0] if len(weights) == 1 else StackedWeight(weights)
         self.codes: StoredCodes = store(weight, self.device)

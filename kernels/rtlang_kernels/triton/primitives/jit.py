@@ -13,6 +13,8 @@ import torch
 import triton
 from triton import knobs
 
+from rtlang_kernels.planning.tile_sizes import PRETENDED
+
 # Integers that change between steps or requests. By default triton recompiles a kernel, during serving, for an integer that is 1 or
 # becomes a multiple of 16.
 UNSPECIALIZED = frozenset(
@@ -31,9 +33,17 @@ def is_interpreting() -> bool:
     return bool(knobs.runtime.interpret)
 
 
+def current_device() -> torch.device:
+    """The device that kernels of this thread run on: the current GPU, the CPU in the interpreter, or meta while launches are recorded."""
+    if PRETENDED.get() is not None:
+        return torch.device("meta")
+    return torch.device("cpu") if is_interpreting() else torch.device("cuda", torch.cuda.current_device())
+
+
 def check_device(device: torch.device) -> None:
-    """Raise ValueError unless kernels can run on tensors of this device."""
-    if device.type != "cuda" and not (device.type == "cpu" and is_interpreting()):
+    """Raise ValueError unless kernels can run on tensors of this device, or be recorded."""
+    is_recorded = device.type == "meta" and PRETENDED.get() is not None
+    if device.type != "cuda" and not is_recorded and not (device.type == "cpu" and is_interpreting()):
         raise ValueError(
             f"device = {device}: the triton backend supports cuda, and cpu if TRITON_INTERPRET=1 was set before triton was imported"
         )

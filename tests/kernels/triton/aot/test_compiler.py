@@ -4,45 +4,54 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from rtlang_kernels.planning.tile_sizes import GFX942, LINES, SM_80, SM_90, SM_100, attention_tile
-from rtlang_kernels.triton.aot import __main__, table
+from rtlang_kernels.triton.aot import __main__
+from rtlang_kernels.triton.aot.compiler import load_pipeline
+from rtlang_kernels.triton.aot.variant import ANY_FLUSH, ARITHMETIC_FLUSH
 from tests.support.long_tests import is_long
 
 ROOT = Path(__file__).parents[4]
 TARGETS = [SM_80, SM_90, SM_100, GFX942]
 IS_LONG = is_long()
-WIDE = "rect_attn bf16 D128 G4 128"
+COMMON = "rect_attn bf16 D128 G4 "
+WIDE = f"{COMMON}mixed 128: "
 """Variants with the largest tiles, which use the matrix units."""
-LINEAR = ["low_bit_product bf16 q4_0 64x16", "low_bit_product bf16 q4_0 128x128"]
+FLOAT8 = "rect_attn bf16 kv8 D128 G4 mixed 64: "
+LINEAR = ["low_bit_product bf16 q4_0 16x64", "low_bit_product bf16 q4_0 128x128"]
 """Variants of linear layers for the fewest and the most rows."""
 ONLY = {
     # Only attention and linear layers have tile sizes of their own for each NVIDIA target.
     SM_80: ["rect_attn", "low_bit_product"] if IS_LONG else [WIDE],
-    # The short test compiles every kernel once, where it needs most registers or shared memory, and attention with all its options.
+    # The short test compiles every kernel once, where it needs most registers or shared memory, and attention with most of its options.
     SM_90: [""]
     if IS_LONG
     else [
-        WIDE,
-        "rect_attn bf16 D128 G4 16: 16x64",
-        "rect_attn bf16 D256 G4 64",
-        "rect_attn bf16 kv8 D128 G4 64",
-        "rect_attn bf16 D576/512 G16 16",
-        "rect_attn fp32 D128 G4 16",
-        "merge_parts bf16 D128 16 at a time sinks",
+        f"{COMMON}decode",
+        f"{COMMON}mixed",
+        "rect_attn bf16 D256 G4 window cap mixed 64: ",
+        FLOAT8,
+        "rect_attn bf16 D576/512 G16 latent mixed 16: ",
+        "merge_parts bf16 D64 G8 sinks decode",
         "merge_two",
         "rope_append bf16 D128 kv8",
         "add_rms_norm bf16 16384",
-        "silu_and_mul bf16",
-        "gelu_and_mul bf16",
+        "gate_and_mul bf16",
         "copy_lines bf16 to float8",
-        "fp32 128256 masked",
+        "sample_stats fp32 128256",
+        "sample_finish fp32 128256",
+        "filter_histogram fp32 128256",
+        "filter_cut bf16 128256",
+        "filter_collect fp32 128256",
+        "filter_choose fp32 128256",
+        "sample_filtered fp32 128256",
         "logprob_chunks fp32 128256",
         "logprob_finish fp32 128256",
         "mask_logits fp32",
@@ -53,92 +62,123 @@ ONLY = {
         "causal_conv fp32 4",
         "selective_scan fp32",
         *LINEAR,
-        "finish_product bf16 gated",
+        "finish_product bf16 q4_k gated",
         "low_bit_rows bf16 q6_k",
     ],
     SM_100: [""] if IS_LONG else LINEAR,
-    GFX942: [""] if IS_LONG else [WIDE, "sample_stats fp32 128256 masked", "filter_choose fp32 128256 masked"],
+    GFX942: [""] if IS_LONG else [WIDE, "sample_stats fp32 128256"],
 }
 """Parts of the names of the variants that are compiled."""
-PROCESSES = [[SM_90], [SM_80, SM_100, GFX942]]
-"""Targets of the processes that compile; each takes seconds to start."""
+PROGRAM = """
+import dataclasses, json, sys
+from pathlib import Path
+from rtlang_kernels.triton.aot import __main__, cases, recording
+
+only, folder = json.loads(sys.argv[1]), Path(sys.argv[2])
+recorded = {target: recording.record(target, cases.cases(target)) for target in only}
+names = {target: [(each.name, each.flush_pattern) for each in found] for target, found in recorded.items()}
+(folder / "names.json").write_text(json.dumps(names))
+for target, parts in only.items():
+    words = [word for part in parts for word in ("--only", part)]
+    assert __main__.main(["--target", target, *words, "--json", str(folder / f"{target}.json")]) in (0, 1)
+
+small = ["--target", "sm_90", "--only", "sample_finish fp32 1000"]
+whole = recording.TARGETS["sm_90"]
+recording.TARGETS["sm_90"] = whole._replace(shared_bytes=16)
+statuses = [__main__.main(small)]
+recording.TARGETS["sm_90"] = whole
+statuses.append(__main__.main(small))
+record = recording.record
+__main__.record = lambda *given: [
+    dataclasses.replace(each, options=each.options | {"maxnreg": 24}) for each in record(*given)
+]
+statuses.append(__main__.main(small))
+(folder / "statuses.json").write_text(json.dumps(statuses))
+"""
+"""Compiles chosen variants; then one with too little shared memory, with enough, and with too few registers. All in one process, since
+each takes seconds to start."""
+
+
+class Compiled(NamedTuple):
+    """What the process found: by target, the names of all variants with their flush patterns, and the reports of the chosen ones."""
+
+    names: dict[str, list[tuple[str, str | None]]]
+    reports: dict[str, list[dict[str, Any]]]
+    statuses: list[int]
+    printed: str
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
+    folder = tmp_path_factory.mktemp("aot")
+    kept = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps(ONLY), str(folder)],
+        env=kept | {"PYTHONPATH": str(ROOT / "kernels"), "TRITON_CACHE_DIR": str(folder / "cache")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+
+    def read(name: str) -> Any:
+        return json.loads((folder / f"{name}.json").read_text())
+
+    return Compiled(read("names"), {target: read(target) for target in TARGETS}, read("statuses"), done.stdout)
 
 
 def is_chosen(name: str, target: str) -> bool:
     return any(part in name for part in ONLY[target])
 
 
-def environment(cache: Path) -> dict[str, str]:
-    """Environment of a process that compiles: not interpreting, with a fresh cache."""
-    kept = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    return kept | {"PYTHONPATH": str(ROOT / "kernels"), "TRITON_CACHE_DIR": str(cache)}
-
-
-def compiling(program: str, cache: Path) -> subprocess.Popen[str]:
-    """A process that runs the program, with the modules of the compiler."""
-    imports = "import dataclasses, sys\nfrom rtlang_kernels.triton.aot import __main__, compiler, table\n"
-    return subprocess.Popen(
-        [sys.executable, "-c", imports + program],
-        env=environment(cache),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-@pytest.fixture(scope="module")
-def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
-    """Reports per target; the processes run in parallel."""
-    folder = tmp_path_factory.mktemp("aot")
-    running = []
-    for number, targets in enumerate(PROCESSES):
-        calls = []
-        for target in targets:
-            only = [word for part in ONLY[target] for word in ("--only", part)]
-            calls.append(["--target", target, *only, "--json", str(folder / f"{target}.json")])
-        running.append(compiling(f"sys.exit(max(map(__main__.main, {calls})))", folder / str(number)))
-    printed = [process.communicate()[0] for process in running]
-    for process, text in zip(running, printed, strict=True):
-        assert process.returncode in (0, 1), text
-    return {target: json.loads((folder / f"{target}.json").read_text()) for target in TARGETS}
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_variant_fits(compiled: Compiled, target: str) -> None:
+    reports = compiled.reports[target]
+    names = [name for name, _ in compiled.names[target]]
+    assert len(set(names)) == len(names)
+    assert [report["name"] for report in reports] == [name for name in names if is_chosen(name, target)]
+    assert [report for report in reports if not report["fits"]] == []
+    assert [report for report in reports if report["spill_bytes"] != 0] == []
+    assert all(report["registers"] > 0 for report in reports)
+    assert all(report["flushed"] == 0 for report in reports)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", TARGETS)
-def test_every_variant_fits(reports: dict[str, list[dict[str, Any]]], target: str) -> None:
-    names = [variant.name for variant in table.variants(target) if is_chosen(variant.name, target)]
-    assert [report["name"] for report in reports[target]] == names
-    assert [report for report in reports[target] if not report["fits"]] == []
-    assert [report for report in reports[target] if report["spill_bytes"] != 0] == []
-    assert all(report["registers"] > 0 for report in reports[target])
-    assert all(report["flushed"] == 0 for report in reports[target])
+def test_every_kernel_is_recorded_and_in_the_short_list(compiled: Compiled) -> None:
+    names = [name for name, _ in compiled.names[SM_90]]
+    recorded = {name.split()[0] for name in names}
+    assert {name.split()[0] for name in names if is_chosen(name, SM_90)} == recorded
+    written = set()
+    for path in (ROOT / "kernels/rtlang_kernels/triton").rglob("*_kernel.py"):
+        written |= set(re.findall(r"^@jit\ndef ([a-z]\w*)\([^)]*\) -> None:", path.read_text(), re.MULTILINE))
+    assert recorded == written
 
 
-def test_the_short_list_has_every_kernel() -> None:
-    chosen = {variant.name.split()[0] for variant in table.variants(SM_90) if is_chosen(variant.name, SM_90)}
-    assert chosen == {variant.name.split()[0] for variant in table.variants(SM_90)}
-
-
-def test_exact_kernels_and_codes_of_float8_keep_subnormal_numbers() -> None:
+@pytest.mark.slow
+def test_exact_kernels_and_codes_of_float8_keep_subnormal_numbers(compiled: Compiled) -> None:
     """Flush patterns are set for exact noise and weights, and for conversions to and from float8."""
-    kept = {
-        variant.name.split()[0]: variant.flush_pattern for variant in table.variants(SM_90) if variant.flush_pattern
-    }
+    patterns = {name.split()[0]: pattern for name, pattern in compiled.names[SM_90] if pattern}
     exact = ("sample_finish", "sample_filtered", "filter_histogram", "filter_choose", "penalize", "copy_lines")
-    assert [kept.get(name) for name in exact] == [table.ANY_FLUSH] * len(exact)
-    float8 = [variant for variant in table.variants(SM_90) if "kv8" in variant.name]
-    assert {variant.flush_pattern for variant in float8} == {table.ARITHMETIC_FLUSH}
-    assert len(float8) == 5
+    assert [patterns.get(name) for name in exact] == [ANY_FLUSH] * len(exact)
+    float8 = [pattern for name, pattern in compiled.names[SM_90] if " kv8" in name and "merge" not in name]
+    assert set(float8) == {ARITHMETIC_FLUSH}
+    assert len(float8) == 6
+
+
+@pytest.mark.slow
+def test_integers_are_specialized_as_at_run_time(compiled: Compiled) -> None:
+    """The norm of 4096 elements reads 16 bytes at a time, since triton knows that the size is a multiple of 16."""
+    (report,) = (each for each in compiled.reports[SM_90] if each["name"] == "add_rms_norm bf16 16384")
+    assert report["registers"] <= 64
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "instruction"), [(SM_80, "mma"), (SM_90, "wgmma"), (GFX942, "mfma")], ids=[SM_80, SM_90, GFX942]
 )
-def test_wide_tiles_use_the_matrix_units(
-    reports: dict[str, list[dict[str, Any]]], target: str, instruction: str
-) -> None:
-    (report,) = (report for report in reports[target] if report["name"].startswith("rect_attn bf16 D128 G4 128:"))
+def test_wide_tiles_use_the_matrix_units(compiled: Compiled, target: str, instruction: str) -> None:
+    (report,) = (report for report in compiled.reports[target] if report["name"].startswith(WIDE))
     assert f"{instruction} " in f"{report['matrix']} "
     if target != GFX942:
         assert "cp.async" in report["matrix"]  # loads overlap with matrix products
@@ -147,41 +187,53 @@ def test_wide_tiles_use_the_matrix_units(
 @pytest.mark.slow
 @pytest.mark.parametrize(("target", "instruction"), [(SM_90, "wgmma"), (SM_100, "tcgen05")])
 def test_all_tiles_of_a_linear_layer_use_one_kind_of_instruction(
-    reports: dict[str, list[dict[str, Any]]], target: str, instruction: str
+    compiled: Compiled, target: str, instruction: str
 ) -> None:
     """A row keeps its bits when more rows make the tile wider, since both sum as many inputs with one instruction."""
-    kinds = [report["matrix"].split() for report in reports[target] if report["name"].startswith(tuple(LINEAR))]
+    kinds = [
+        report["matrix"].split() for report in compiled.reports[target] if report["name"].startswith(tuple(LINEAR))
+    ]
     assert [words[0] for words in kinds] == [instruction] * len(LINEAR)
     assert all("cp.async" in words for words in kinds)
 
 
 @pytest.mark.slow
-def test_keys_and_values_are_loaded_ahead(reports: dict[str, list[dict[str, Any]]]) -> None:
-    """The tile that reads the context of one row has two buffers for its keys and values, so loading overlaps with computing."""
-    (report,) = (report for report in reports[SM_90] if report["name"] == "rect_attn bf16 D128 G4 16: 16x64")
-    assert report["shared_bytes"] >= 2 * 2 * 64 * 128 * 2
-
-
-DOES_NOT_FIT = """
-arguments = ["--target", "sm_90", "--only", "sample_finish fp32 1000"]
-limit, compiler.SHARED_LIMIT["sm_90"] = compiler.SHARED_LIMIT["sm_90"], 16
-status = __main__.main(arguments)
-compiler.SHARED_LIMIT["sm_90"] = limit
-status += __main__.main(arguments) * 2
-def starved(arch):
-    return [dataclasses.replace(v, options=v.options | {"maxnreg": 24}) for v in table.variants(arch)]
-__main__.variants = starved
-sys.exit(status + __main__.main(arguments) * 4)
-"""
-"""Compiles a variant with too little shared memory, with enough, and with too few registers."""
+def test_keys_and_values_are_loaded_ahead(compiled: Compiled) -> None:
+    """Loading overlaps with computing: two buffers or more for keys and for values, and no wait for everything in the loop over them."""
+    reports = [each for each in compiled.reports[SM_90] if each["name"].startswith(COMMON) and "rect" in each["name"]]
+    assert len(reports) == 4
+    for report in reports:
+        assert len(report["buffers"]) == 2
+        assert min(report["buffers"]) >= 2
+        assert report["waits"]
+        assert min(report["waits"]) > 0
 
 
 @pytest.mark.slow
-def test_a_variant_that_does_not_fit_is_reported(tmp_path: Path) -> None:
-    process = compiling(DOES_NOT_FIT, tmp_path)
-    printed = process.communicate()[0]
-    assert process.returncode == 1 + 4, printed
-    assert printed.count("DOES NOT FIT") == 2
+def test_float8_is_converted_by_the_processor(compiled: Compiled) -> None:
+    (report,) = (report for report in compiled.reports[SM_90] if report["name"].startswith(FLOAT8))
+    assert "cvt" in report["matrix"].split()
+
+
+def test_waits_and_buffers_are_read_from_the_code_of_triton() -> None:
+    code = """
+    %k = ttg.local_alloc : () -> !ttg.memdesc<3x128x64xbf16, #shared1, #smem, mutable>
+    %q = ttg.local_alloc %q_0 : (tensor<16x128xbf16, #blocked1>) -> !ttg.memdesc<16x128xbf16, #shared, #smem>
+    %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %b) -> (f32)  : i32 {
+      %w = ttg.async_wait %k_0, %v_0 {num = 2 : i32}
+      scf.yield %a : f32
+    } {tt.num_stages = 3 : i32}
+    %end = ttg.async_wait {num = 0 : i32}
+"""
+    assert load_pipeline(code) == ((3,), (2,))
+    inside = code.replace("    %end", "      %end").replace("    } {tt", "      } {tt")
+    assert load_pipeline(inside) == ((3,), (2, 0))
+
+
+@pytest.mark.slow
+def test_a_variant_that_does_not_fit_is_reported(compiled: Compiled) -> None:
+    assert compiled.statuses == [1, 0, 1]
+    assert compiled.printed.count("DOES NOT FIT") == 2
 
 
 def test_an_interpreting_process_cannot_compile(

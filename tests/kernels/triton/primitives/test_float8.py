@@ -5,12 +5,34 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+import triton.language as tl
 
 from rtlang_kernels import ops
+from rtlang_kernels.triton.primitives.float8 import read_float8
+from rtlang_kernels.triton.primitives.jit import jit
 from tests.support.kernels.attention_cases import Tree, exact, make_step, relative_error, use_backend
 from tests.support.kernels.gpu import DEVICE, TOLERANCE, on_device, planned
 
 FLOAT8 = torch.float8_e4m3fn
+
+
+@jit
+def read_codes(codes: tl.tensor, out: tl.tensor, IS_NATIVE: tl.constexpr) -> None:
+    index = tl.arange(0, 256)
+    tl.store(out + index, read_float8(tl.load(codes + index), IS_NATIVE))
+
+
+@pytest.mark.parametrize("is_native", [False, True])
+def test_every_code_is_read_like_torch(is_native: bool) -> None:
+    codes = torch.arange(256, dtype=torch.uint8, device=DEVICE)
+    out = torch.empty(256, dtype=torch.float16, device=DEVICE)
+    read_codes[(1,)](codes, out, IS_NATIVE=is_native)
+    found, want = out.cpu(), codes.cpu().view(FLOAT8).half()
+    is_number = ~want.isnan()
+    assert int(is_number.sum()) == 254
+    assert torch.equal(found[is_number].view(torch.int16), want[is_number].view(torch.int16))
+    if DEVICE.type == "cuda" or not is_native:  # the interpreter has no NaN in float8
+        assert bool(found[~is_number].isnan().all())
 
 
 def rounded(x: torch.Tensor) -> torch.Tensor:
