@@ -1,8 +1,8 @@
-"""The KV pages of a draft model: the sequences that it has computed, and a prefix cache of its own; or those of a draft head, which has none
-but scratch pages.
+"""The KV pages of draft models and draft heads.
 
-A draft model follows the rules of the main cache: a request finds what its namespace may find, and a request that has ended leaves its pages to later
-ones. Sequences are dropped in the order of their last use when pages are needed.
+A draft model has a pool and a prefix cache of its own, with the sequences that it has computed. It follows the rules of the main cache: a
+request finds what its namespace may find, and a request that has ended leaves its pages to later ones. Sequences are dropped in the order
+of their last use when pages are needed. A draft head uses the pages of the model, and scratch pages for drafts beyond them.
 """
 
 from __future__ import annotations
