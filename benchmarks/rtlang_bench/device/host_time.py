@@ -242,11 +242,12 @@ def _graphs(num_rows: int, max_tokens: int, constraint: Constraint | None) -> li
     ]
 
 
+_ALL_KINDS = ",".join(kind.name for kind in KINDS)
+
+
 def bench_host_time(
     rows: Annotated[str, typer.Option(help="Comma-separated numbers of rows.")] = "128",
-    kinds: Annotated[str, typer.Option(help="Comma-separated kinds; the first one is the base.")] = ",".join(
-        kind.name for kind in KINDS
-    ),
+    kinds: Annotated[str, typer.Option(help="Comma-separated kinds; the first one is the base.")] = _ALL_KINDS,
     turns: Annotated[int, typer.Option(min=1, help="Repeats of each kind.")] = 3,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write all figures to this file.")] = None,
 ) -> None:
