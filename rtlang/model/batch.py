@@ -113,7 +113,7 @@ class Batch:
             sampling_rows=sampling,
             scoring_rows=scoring,
             page_size=page_size,
-            states=_state_plan(rows, cu_seqlens_q),
+            states=state_plan(rows, cu_seqlens_q),
         )
 
 
@@ -129,7 +129,7 @@ def moved(batch: Batch, device: torch.device) -> Batch:
     )
 
 
-def _state_plan(rows: Sequence[Row], cu_seqlens_q: NDArray[np.int32]) -> StatePlan | None:
+def state_plan(rows: Sequence[Row], cu_seqlens_q: NDArray[np.int32]) -> StatePlan | None:
     """The states of a step: of all rows, or of none."""
     if rows[0].states is None:
         return None

@@ -2,8 +2,8 @@
 
 `launch` enqueues copies and layers and `sample` enqueues sampling, without waiting; `collect` waits for the tokens of one step while the
 next one is computed. Sampled tokens stay on the device for the rows that continue, except for rows with drafts: the host has to see which
-of these are right. Pure decoding steps are replayed from graphs captured at load time, one per number of tokens, whether these are those of
-as many rows or include drafts; other steps are launched kernel by kernel.
+of these are right. Steps are replayed from graphs captured at load time, one per number of tokens, whatever their rows compute; steps of
+more tokens are launched kernel by kernel.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from rtlang.model import system_resources
 from rtlang.model.batch import Batch
 from rtlang.model.decoders.native_decoder import Decoder
 from rtlang.model.gpu.accelerator import Accelerator, Fetched, accelerator_for
-from rtlang.model.gpu.device_batch import DecodeSteps, on_device, sources_of
+from rtlang.model.gpu.device_batch import on_device
 from rtlang.model.gpu.device_content import DevicePages, DeviceStates, contents_of
 from rtlang.model.gpu.device_grammar import DeviceGrammars
-from rtlang.model.gpu.device_graphs import capture_decoding
+from rtlang.model.gpu.device_graphs import GRAPH_TOKENS, GraphSizes, StepGraphs, capture_steps
 from rtlang.model.gpu.device_sampler import DeviceMasks, PendingSample, launch_logprobs, launch_sampling, read_logprobs
 from rtlang.model.layers.attention import PagedKV, StepAttention
 from rtlang.model.layers.cache_division import LEAST_STATES, MemoryNeeds, divide_cache, states_beside
@@ -58,10 +58,9 @@ _USUAL_TOKENS = 4096  # of a sequence, to divide the memory between pages and st
 _WARM_UP_ROWS = 2
 # Keys shared by two rows in the warm-up: enough to split and merge attention for any head geometry.
 _MERGED_KEYS = 1024
-_GRAPH_TOKENS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
-# With drafts there are graphs for up to 8 tokens per row, and for 256 tokens at most unless there are more rows. Each costs a page table of
-# up to 4 MB, a few numbers per token, and the time to capture it; intermediate results lie in memory that all graphs share.
-_DRAFTED_TOKENS, _MAX_DRAFTED_TOKENS = 8, 256
+# With drafts, graphs of decoding have up to 8 tokens per row, and 256 tokens at most unless there are more rows. Graphs of prompts beside
+# decoding rows have at least 1024 tokens, which is the usual limit of a step, and 8 per row.
+_TOKENS_PER_ROW, _MAX_DRAFTED_TOKENS, _PROMPT_TOKENS = 8, 256, 1024
 
 
 @dataclass(slots=True)
@@ -114,17 +113,17 @@ class DeviceRunner:
         self._accelerator = accelerator
         self._sampled = torch.empty(0, dtype=torch.int64)
         self._sampled_at: dict[int, int] = {}  # by request id, index of its token in _sampled
-        self._graphs: dict[int, DecodeSteps] = {}
+        self._graphs = StepGraphs({}, config.page_size)
         self._pages: DevicePages | None = None
         self._slots: DeviceStates | None = None
         self.num_replayed = self.num_eager = 0
         self._num_grown = 0  # total of graphs that no longer exist
-        self._is_closed = self._has_warned = False
+        self._is_closed = False
 
     @property
     def num_grown(self) -> int:
         """Number of replayed steps whose plan extends that of the previous step by one key."""
-        return self._num_grown + sum(graph.plan.num_grown for graph in self._graphs.values())
+        return self._num_grown + self._graphs.num_grown
 
     @property
     def accelerator(self) -> Accelerator:
@@ -207,14 +206,14 @@ class DeviceRunner:
                 self.ranks.send(end_words())
             agree = bool if group is None else partial(_all_agree, group)
             places = self._sampled, self._graph_sizes(), self.max_model_len
-            self._graphs = capture_decoding(self.decoder, self.kv, accelerator, *places, agree, self.states)
+            self._graphs = capture_steps(self.decoder, self.kv, accelerator, *places, agree, self.states)
             self._sampled_at, self.num_replayed, self.num_eager = {}, 0, 0
         logger.info(
             "KV pool of %d pages of %d tokens on %s, graphs for %s tokens",
             num_pages,
             config.page_size,
             accelerator.name,
-            ", ".join(map(str, self._graphs)) or "no",
+            ", ".join(map(str, self._graphs.steps)) or "no",
         )
         if self.states is not None:
             size = system_resources.show_bytes(self.states.state_bytes)
@@ -226,7 +225,7 @@ class DeviceRunner:
         Remaining references to the runner, such as in a traceback, keep no device memory alive.
         """
         self._is_closed, self._num_grown = True, self.num_grown
-        self._graphs.clear()
+        self._graphs = StepGraphs({}, self.config.page_size)
         for content in (self._pages, self._slots):
             if content is not None:
                 content.close()
@@ -260,29 +259,24 @@ class DeviceRunner:
         """
         self._check_open()
         with torch.inference_mode():
-            flight = self._replayed(step)
-            if flight is not None:
-                return flight
-            batch = Batch.from_step(step, self.config.page_size)
-            return self._launch(step, batch)
-
-    def _launch(self, step: Step, batch: Batch) -> DeviceFlight:
-        """Launch a step kernel by kernel."""
-        self._announce(step)
-        with self.ranks.guard():
-            self.kv.copy_pages(step.copies)
-            for graph in self._graphs.values():
-                graph.forget()
-            sources = np.full(batch.num_tokens, -1, dtype=np.int32)
-            sources[batch.cu_seqlens_q[:-1]] = sources_of(step.rows, self._sampled_at)
-            there = on_device(batch, sources, self._sampled, self.accelerator.device)
-            states = self.decoder.forward(StepAttention(there, self.kv, states=self._step_states(there)))
-            num_sampling = len(batch.sampling_rows)
-            logits = self.decoder.project(states[:num_sampling]) if num_sampling else None
-            flight = DeviceFlight(step, batch.sampling_rows, batch.scoring_rows, logits)
-            if not self.ranks.is_following:
-                self._score(flight, states[num_sampling:])
-            self.num_eager += 1
+            written = self._graphs.write(step, self._sampled_at)
+            self._announce(step)
+            with self.ranks.guard():
+                self.kv.copy_pages(step.copies)
+                if written.graph is not None:
+                    states = written.graph.replay()
+                    self.num_replayed += 1
+                else:
+                    assert written.batch is not None
+                    assert written.sources is not None
+                    there = on_device(written.batch, written.sources, self._sampled, self.accelerator.device)
+                    states = self.decoder.forward(StepAttention(there, self.kv, states=self._step_states(there)))
+                    self.num_eager += 1
+                num_sampling = len(written.sampling_rows)
+                logits = self.decoder.project(states[:num_sampling]) if num_sampling else None
+                flight = DeviceFlight(step, written.sampling_rows, written.scoring_rows, logits)
+                if not self.ranks.is_following:
+                    self._score(flight, states[num_sampling:])
         return flight
 
     def _step_states(self, batch: Batch) -> StepStates | None:
@@ -362,39 +356,6 @@ class DeviceRunner:
                 outputs[index] = SampledRow((), (), False)
         return StepOutput(flight.step.step_id, tuple(outputs))
 
-    def _replayed(self, step: Step) -> DeviceFlight | None:
-        """Replay the step from a graph; None if it is not pure decoding, with drafts or not, or fits no graph.
-
-        Graphs write the K and V of all tokens, so that a row with replayed tokens is not pure decoding.
-        """
-        rows = step.rows
-        if step.copies or not all(
-            len(row.token_ids) == 1 + row.num_draft_tokens
-            and row.needs_sample
-            and not row.score_token_ids
-            and not row.num_replayed_tokens
-            for row in rows
-        ):
-            return None
-        num_tokens = sum(row.num_sampled for row in rows)
-        size = next((size for size in self._graphs if size >= num_tokens), None)
-        if size is None:
-            return None
-        if not self._graphs[size].write(rows, self._sampled_at):
-            if not self._has_warned:
-                logger.warning("a step of %d tokens does not fit its graph; launching kernel by kernel", num_tokens)
-                self._has_warned = True
-            return None
-        for other, graph in self._graphs.items():
-            if other != size:
-                graph.forget()
-        self._announce(step)
-        with self.ranks.guard():
-            logits = self._graphs[size].replay()[:num_tokens]
-        self.num_replayed += 1
-        sampling_rows = tuple(index for index, row in enumerate(rows) for _ in range(row.num_sampled))
-        return DeviceFlight(step, sampling_rows, (), logits)
-
     def _check_open(self) -> None:
         if self._is_closed:
             raise RuntimeError("this runner is closed")
@@ -426,18 +387,18 @@ class DeviceRunner:
         return self.tokenizer.vocabulary(self.model_config.vocab_size)
 
     def _most_rows(self) -> int:
-        return next((size for size in _GRAPH_TOKENS if size >= self.config.row_limit), self.config.row_limit)
+        return next((size for size in GRAPH_TOKENS if size >= self.config.row_limit), self.config.row_limit)
 
     def _most_samples(self) -> int:
         """Maximum number of tokens that a step samples."""
         most = self._most_rows()
         return max(most, self.config.max_step_tokens) if self.config.speculation == "on" else most
 
-    def _graph_sizes(self) -> list[int]:
-        most = self._most_rows()
-        if self.config.speculation == "on":
-            most = max(most, min(_DRAFTED_TOKENS * most, _MAX_DRAFTED_TOKENS))
-        return [size for size in _GRAPH_TOKENS if size <= most]
+    def _graph_sizes(self) -> GraphSizes:
+        config, most = self.config, self._most_rows()
+        drafted = min(_TOKENS_PER_ROW * most, _MAX_DRAFTED_TOKENS) if config.speculation == "on" else most
+        wanted = max(_PROMPT_TOKENS, _TOKENS_PER_ROW * most)
+        return GraphSizes.of(most, drafted, min(config.max_step_tokens, wanted))
 
     def _warm_up(self) -> None:
         """Run small steps of each kind, so that kernels are compiled before graphs are captured and before serving."""

@@ -126,7 +126,7 @@ def test_a_row_with_poisoned_pages_fails_alone(checkpoint: Path, triton: None) -
         runner.kv.v[0][16] = torch.nan
     step = Step(1, tuple(Row(index, [8], 3, (index,), 0, True, PARAMS) for index in range(2)))
     output = computed(runner, step)
-    assert runner.num_replayed == 1
+    assert runner.num_replayed == 2
     assert [row.is_finite for row in output.rows] == [True, False]
     assert output.rows[0].token_id is not None
     assert output.rows[1].token_id is None
@@ -179,7 +179,7 @@ def test_every_class_of_tiles_is_compiled_at_load(
     monkeypatch.setattr(InterpretedAccelerator, "compiles", True)
     monkeypatch.setattr(paged_attention, "schedule", scheduled)
     monkeypatch.setattr(sampler, "sample_staged", drawn)
-    runner = loaded(checkpoint)
+    runner = loaded(checkpoint, max_step_tokens=8)
     assert {index for index, _ in launched} == {0, 1, 2}
     assert {has_mask for has_mask, _ in kinds} == {True, False}
     assert {number for _, number in kinds} == {0, 1, 2}
@@ -197,7 +197,7 @@ def test_nothing_is_compiled_after_load(tmp_path: Path, triton: None, monkeypatc
     prompt = [(7 * i) % 250 for i in range(46)]
     filters = SamplingParams(temperature=0.8, top_k=9, top_p=0.9, min_p=0.01)
     with compiled_kernels() as kernels:
-        runner = loaded(checkpoint)
+        runner = loaded(checkpoint, max_step_tokens=24)
         at_load = set(kernels)
         for step in steps(prompt):
             computed(runner, step)
@@ -208,7 +208,7 @@ def test_nothing_is_compiled_after_load(tmp_path: Path, triton: None, monkeypatc
             )
             computed(runner, Step(2 + number, rows[: 1 + number % 2]))
         automaton_checks.check(runner.model_config.vocab_size, torch.device("cpu"))
-    assert runner.num_replayed == 3
+    assert runner.num_replayed == 4
     assert [kernel for kernel in kernels if kernel not in at_load] == []
     assert len(at_load) > 20
 
@@ -271,14 +271,14 @@ def test_a_closed_runner_holds_no_memory_of_the_device(checkpoint: Path, triton:
     runner = loaded(checkpoint)
     computed(runner, Step(0, (Row(0, [5, 6, 7], 0, (0,), 0, True, PARAMS),)))
     held = [weakref.ref(runner.kv.k[0].untyped_storage()), weakref.ref(runner.decoder), weakref.ref(runner._sampled)]
-    graph = next(iter(runner._graphs.values()))
+    graph = next(iter(runner._graphs.steps.values()))
     held.append(weakref.ref(graph.plan))
     del graph
     flight = runner.launch(Step(1, (Row(0, [8], 3, (0,), 0, True, PARAMS),)))
     runner.close()
     assert [found() for found in held] == [None] * 4
     runner.close()
-    assert runner.num_eager == 1
+    assert (runner.num_replayed, runner.num_eager) == (2, 0)
     walk: Any = None
     for use in (
         lambda: runner.launch(flight.step),
@@ -295,16 +295,18 @@ def test_a_closed_runner_holds_no_memory_of_the_device(checkpoint: Path, triton:
 def test_a_step_that_fits_no_graph_is_computed_and_logged_once(
     checkpoint: Path, triton: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    runner = loaded(checkpoint, max_rows=1)
-    assert list(runner._graphs) == [1]
-    monkeypatch.setattr(runner._graphs[1], "write", lambda *_: False)
-    for step in range(2):
-        output = computed(runner, Step(step, (Row(0, [5], step, (0,), 0, True, PARAMS),)))
-        assert output.rows[0].token_id is not None
+    runner = loaded(checkpoint, max_rows=1, max_step_tokens=4)
+    graphs = runner._graphs.steps
+    assert list(graphs) == [1, 2, 4]
+    for graph in graphs.values():
+        monkeypatch.setattr(graph, "write_decoding", lambda *_: False)
+        monkeypatch.setattr(graph, "write", lambda *_: False)
+    for row in (Row(0, [5], 0, (0,), 0, True, PARAMS), Row(0, [5, 6, 7], 1, (0,), 0, True, PARAMS)):
+        assert computed(runner, Step(0, (row,))).rows[0].token_id is not None
     assert (runner.num_replayed, runner.num_eager) == (0, 2)
-    assert [
-        record.getMessage() for record in caplog.records if record.name.startswith("rtlang.model.device_runner")
-    ] == ["a step of 1 tokens does not fit its graph; launching kernel by kernel"]
+    assert [record.getMessage() for record in caplog.records if record.name == "rtlang.model.gpu.device_graphs"] == [
+        "a step of 1 tokens does not fit its graph; launching kernel by kernel"
+    ]
 
 
 class Repeats:
@@ -378,7 +380,7 @@ def test_the_last_page_is_nobodys(checkpoint: Path, triton: None) -> None:
     runner = loaded(checkpoint)
     assert runner.num_pages == 12
     assert runner.kv.num_pages == 13
-    assert list(runner._graphs) == [1, 2]
+    assert list(runner._graphs.steps)[:3] == [1, 2, 4]
     assert runner.max_model_len == 512
 
 

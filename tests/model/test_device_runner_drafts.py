@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,8 @@ pytest.importorskip("triton")  # there is none for some platforms
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import Row, Step, StepOutput
-from rtlang.model import device_runner
 from rtlang.model.device_runner import DeviceRunner
+from rtlang.model.gpu import device_graphs
 from rtlang.model.gpu.accelerator import Accelerator, accelerator_for
 from rtlang.model.host_runner import HostRunner
 from tests.support.kernels.recorded_graphs import RecordedGraphs
@@ -42,7 +43,7 @@ def runners(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[DeviceRu
         config = RuntimeConfig(device=DEVICE, max_rows=2, max_step_tokens=64, speculation="on", **settings)
         runner = DeviceRunner(config, accelerator)
         with pytest.MonkeyPatch.context() as few:
-            few.setattr(device_runner, "_GRAPH_TOKENS", (4, 8))
+            few.setattr(device_graphs, "GRAPH_TOKENS", (4, 8))
             runner.load()
         yield runner, host
     runner.close()
@@ -138,13 +139,26 @@ def test_masks_bans_and_penalties_are_those_of_each_draft(
 
 
 @pytest.mark.parametrize(
-    ("max_rows", "speculation", "largest"), [(2, "on", 16), (2, "auto", 2), (48, "on", 256), (300, "on", 384)]
+    ("max_rows", "speculation", "max_step_tokens", "largest"),
+    [
+        (2, "on", 64, (16, 64)),
+        (2, "auto", 24, (2, 24)),
+        (48, "on", 1024, (256, 1024)),
+        (300, "on", 8192, (320, 2048)),
+        (64, "auto", 8192, (64, 1024)),
+        (64, "auto", 10, (64, 64)),
+    ],
+    ids=str,
 )
-def test_graphs_hold_eight_tokens_per_row_within_a_bound(max_rows: int, speculation: str, largest: int) -> None:
-    runner = DeviceRunner(RuntimeConfig(device=DEVICE, max_rows=max_rows, speculation=speculation))
-    sizes = runner._graph_sizes()
+def test_graphs_hold_eight_tokens_per_row_and_prompts_within_bounds(
+    max_rows: int, speculation: str, max_step_tokens: int, largest: tuple[int, int]
+) -> None:
+    config = RuntimeConfig(device=DEVICE, max_rows=max_rows, speculation=speculation, max_step_tokens=max_step_tokens)
+    graphs = DeviceRunner(config)._graph_sizes()
+    sizes = list(graphs)
     assert sizes == sorted(set(sizes))
-    assert (sizes[0], sizes[-1]) == (1, largest)
+    assert (sizes[0], graphs.num_decoded, sizes[-1]) == (1, *largest)
+    assert all(b - a - 1 <= b / 3 for a, b in pairwise(sizes) if b >= 24), "a third is padding at most"
 
 
 def test_a_step_of_more_tokens_than_any_graph_is_launched_kernel_by_kernel(

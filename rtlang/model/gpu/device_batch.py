@@ -1,7 +1,8 @@
-"""Device arrays of a step: uploaded as a whole, or updated incrementally for consecutive decoding steps.
+"""Device arrays of a step: uploaded as a whole, or written into a reusable plan that graphs read.
 
-`on_device` uploads all arrays that layers need in one copy. `DecodeSteps` detects that a step continues the rows of the previous one by one
-token each, and then updates only what changed: a few entries of the page table and one number per row. A step with drafts is written anew.
+`on_device` uploads all arrays that layers need in one copy. `FixedSteps` writes steps into a plan. It detects that a step of pure decoding
+continues the rows of the previous one by one token each, and then updates only what changed: a few entries of the page table and one number
+per row. A step with prompts or drafts is written anew.
 """
 
 from __future__ import annotations
@@ -16,20 +17,22 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rtlang.contract.step import Row
-from rtlang.model.batch import Batch
+from rtlang.model.batch import Batch, state_plan
 from rtlang_kernels.contract.attention_plan import AttentionPlan
-from rtlang_kernels.contract.state_plan import NO_SLOT
+from rtlang_kernels.contract.state_plan import StatePlan
 from rtlang_kernels.host.transfer import copy_to_device
 
 Int32s = NDArray[np.int32]
 
 
 class KeptPlan(Protocol):
-    """The part of `JointPlan` that `DecodeSteps` needs."""
+    """The part of `JointPlan` that `FixedSteps` needs."""
 
     page_size: int
     input_ids: NDArray[np.int64]
     sources: Int32s
+    slots: NDArray[np.int64]
+    wanted: NDArray[np.int64]
     num_sets: int
     num_grown: int
     fitting: int
@@ -45,11 +48,14 @@ class KeptPlan(Protocol):
     def upload(self) -> None:
         """Copy the step to the device."""
 
+    def on_device(self, name: str) -> Tensor:
+        """The tensors that layers read."""
+
 
 class KeptStates(Protocol):
     """The kernels' `DecodeStates`."""
 
-    def set(self, cu_seqlens: Int32s, sources: Sequence[int], marks: Sequence[Sequence[tuple[int, int]]]) -> bool:
+    def set(self, step: StatePlan) -> bool:
         """Write the states of a step; False if it does not fit."""
 
     def upload(self) -> None:
@@ -63,9 +69,6 @@ class HeadsPlan(KeptPlan, Protocol):
     def plans(self) -> tuple[AttentionPlan, ...]:
         """Plans for the layers, by level; each fits every step that lower levels fit."""
 
-    def on_device(self, name: str) -> Tensor:
-        """The tensors that layers read."""
-
 
 Heads = tuple[int, int, int]
 """Query heads, KV heads and head size."""
@@ -76,7 +79,7 @@ class JointPlan:
 
     Attributes:
         plans: by head geometry.
-        input_ids, sources, page_size: as in `DecodePlan`, common to all.
+        input_ids, sources, slots, wanted, page_size: as in `DecodePlan`, common to all.
         num_sets, num_grown, fitting: as in `DecodePlan`; `fitting` is the lowest level that fits the step for every geometry.
         num_levels: number of levels; each fits every step that lower levels fit.
     """
@@ -84,11 +87,9 @@ class JointPlan:
     def __init__(self, plans: Mapping[Heads, HeadsPlan]) -> None:
         self.plans = dict(plans)
         self._first = next(iter(self.plans.values()))
-        self.page_size, self.input_ids, self.sources = (
-            self._first.page_size,
-            self._first.input_ids,
-            self._first.sources,
-        )
+        first = self._first
+        self.page_size, self.input_ids, self.sources = first.page_size, first.input_ids, first.sources
+        self.slots, self.wanted = first.slots, first.wanted
         self.num_levels = max(len(plan.plans) for plan in self.plans.values())
         self.num_sets = self.num_grown = self.fitting = 0
 
@@ -159,6 +160,13 @@ def sources_of(rows: Sequence[Row], drawn_at: Mapping[int, int]) -> Int32s:
     return np.array([drawn_at[row.request_id] if row.input_is_pending else -1 for row in rows], dtype=np.int32)
 
 
+def token_sources(batch: Batch, rows: Sequence[Row], drawn_at: Mapping[int, int]) -> Int32s:
+    """Index of each token of a batch among the tokens sampled last: int32 [num_tokens]; -1 if the host knows it."""
+    sources = np.full(batch.num_tokens, -1, dtype=np.int32)
+    sources[batch.cu_seqlens_q[:-1]] = sources_of(rows, drawn_at)
+    return sources
+
+
 @dataclass(frozen=True, slots=True)
 class _Rows:
     """Identifies the rows of a step, to detect a step that continues them."""
@@ -175,70 +183,90 @@ class _Rows:
         )
 
 
-class DecodeSteps:
-    """Writes decoding steps into a reusable plan. Owned by the runner.
+class FixedSteps:
+    """Writes steps into a reusable plan. Owned by the runner.
 
     Args:
         plan: plan with fixed buffers.
-        replays: by level (`plan.fitting`), a function that computes the plan and returns the logits of all its tokens.
+        replays: by level (`plan.fitting`), a function that computes the plan and returns what the decoder's `forward` does for all its
+            tokens, or for the first `num_wanted` of `plan.wanted`.
         states: of a model with recurrent layers.
+        num_wanted: the maximum number of wanted tokens if a replay returns these only; None if it returns all.
     """
 
     def __init__(
-        self, plan: KeptPlan, replays: Sequence[Callable[[], Tensor]], states: KeptStates | None = None
+        self,
+        plan: KeptPlan,
+        replays: Sequence[Callable[[], Tensor]],
+        states: KeptStates | None = None,
+        num_wanted: int | None = None,
     ) -> None:
-        self.plan, self._replays, self._states = plan, replays, states
+        self.plan, self._replays, self._states, self._num_wanted = plan, replays, states, num_wanted
         self._before: _Rows | None = None
+        self._count, self._is_plain = 0, True  # of wanted tokens, and whether these are all tokens in order
 
     def replay(self) -> Tensor:
-        """Compute the step written last; returns the logits of all tokens of the plan."""
-        return self._replays[self.plan.fitting]()
+        """Compute the step written last; returns the decoder's states of its wanted tokens, in order."""
+        found = self._replays[self.plan.fitting]()
+        if self._is_plain or self._num_wanted is not None:
+            return found[: self._count]
+        return found.index_select(0, self.plan.on_device("wanted")[: self._count])
 
     def forget(self) -> None:
         """Forget the last step: the next one does not continue it."""
         self._before = None
 
-    def write(self, rows: Sequence[Row], drawn_at: Mapping[int, int]) -> bool:
-        """Write a step into the device's buffers; False if it does not fit. Rows have one token, and drafts."""
+    def write_decoding(self, rows: Sequence[Row], drawn_at: Mapping[int, int]) -> bool:
+        """Write a step of rows of one token each, all of which are wanted; False if it does not fit."""
         count = len(rows)
-        starts: Int32s | None = None
-        if any(row.num_draft_tokens for row in rows):
-            starts = np.zeros(count + 1, dtype=np.int32)
-            np.cumsum([len(row.token_ids) for row in rows], out=starts[1:])
         now = _Rows(
             tuple(row.request_id for row in rows),
             np.fromiter((row.num_computed_tokens for row in rows), np.int64, count),
             np.fromiter((row.num_shared_tokens for row in rows), np.int64, count),
         )
         before, self._before = self._before, None
-        if self._states is not None and not self._set_states(self._states, rows, starts):
+        # There are few numbers of states, so that they are not updated in place.
+        if self._states is not None:
+            states = state_plan(rows, np.arange(count + 1, dtype=np.int32))
+            if states is None or not self._states.set(states):
+                return False
+        goes_on = before is not None and now.go_on_with(before) and self._grow(rows, now.computed)
+        if not goes_on and not self._set(rows, now):
             return False
-        is_plain = starts is None
-        goes_on = is_plain and before is not None and now.go_on_with(before) and self._grow(rows, now.computed)
-        if not goes_on and not self._set(rows, now, starts):
+        self.plan.input_ids[:count] = np.fromiter((row.token_ids[0] for row in rows), np.int64, count)
+        self.plan.sources[:count] = sources_of(rows, drawn_at)
+        if self._num_wanted is not None:
+            self.plan.wanted[:count] = np.arange(count)
+        self._count, self._is_plain, self._before = count, True, now
+        self._upload()
+        return True
+
+    def write(self, batch: Batch, sources: Int32s) -> bool:
+        """Write any step; False if it does not fit.
+
+        Args:
+            sources: int32 [num_tokens], see `token_sources`.
+        """
+        self._before = None
+        plan, count, most = self.plan, len(batch.logit_indices), self._num_wanted or len(self.plan.wanted)
+        width = -(-int(batch.seq_lens.max()) // plan.page_size)
+        rows = batch.page_table[:, :width], batch.seq_lens, batch.shared_lens, batch.cu_seqlens_q
+        if count > most or not plan.set(*rows):
             return False
-        if starts is None:
-            self.plan.input_ids[:count] = np.fromiter((row.token_ids[0] for row in rows), np.int64, count)
-            self.plan.sources[:count] = sources_of(rows, drawn_at)
-        else:
-            token_ids = [token_id for row in rows for token_id in row.token_ids]
-            self.plan.input_ids[: len(token_ids)] = token_ids
-            self.plan.sources[: len(token_ids)] = -1
-            self.plan.sources[starts[:-1]] = sources_of(rows, drawn_at)
+        if self._states is not None and (batch.states is None or not self._states.set(batch.states)):
+            return False
+        num_tokens = batch.num_tokens
+        plan.input_ids[:num_tokens], plan.sources[:num_tokens] = batch.input_ids.numpy(), sources
+        plan.slots[:num_tokens] = batch.slot_mapping.numpy()  # with none for replayed tokens
+        plan.wanted[:count] = batch.logit_indices.numpy()
+        self._count, self._is_plain = count, False
+        self._upload()
+        return True
+
+    def _upload(self) -> None:
         self.plan.upload()
         if self._states is not None:
             self._states.upload()
-        self._before = now if is_plain else None
-        return True
-
-    def _set_states(self, states: KeptStates, rows: Sequence[Row], starts: Int32s | None) -> bool:
-        """Write the states of a step; there are few numbers, so that they are not updated in place."""
-        own = [row.states for row in rows if row.states is not None]
-        assert len(own) == len(rows), "rows of a model with recurrent layers have states"
-        starts = np.arange(len(rows) + 1, dtype=np.int32) if starts is None else starts
-        return states.set(
-            starts, [NO_SLOT if each.source is None else each.source for each in own], [each.marks for each in own]
-        )
 
     def _grow(self, rows: Sequence[Row], computed: NDArray[np.int64]) -> bool:
         size = self.plan.page_size
@@ -256,11 +284,11 @@ class DecodeSteps:
             np.array(lines, dtype=np.intp), np.array(columns, dtype=np.intp), np.array(page_ids, dtype=np.int32)
         )
 
-    def _set(self, rows: Sequence[Row], now: _Rows, starts: Int32s | None) -> bool:
-        lengths = now.computed + (1 if starts is None else np.diff(starts))
+    def _set(self, rows: Sequence[Row], now: _Rows) -> bool:
+        lengths = now.computed + 1
         width = -(-int(lengths.max()) // self.plan.page_size)
         table = np.zeros((len(rows), width), dtype=np.int32)
         for index, row in enumerate(rows):
             pages = row.page_ids[:width]
             table[index, : len(pages)] = pages
-        return self.plan.set(table, lengths.astype(np.int32), now.shared.astype(np.int32), starts)
+        return self.plan.set(table, lengths.astype(np.int32), now.shared.astype(np.int32))

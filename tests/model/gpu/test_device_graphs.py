@@ -67,7 +67,7 @@ def test_a_busy_engine_gives_the_greedy_tokens_of_transformers(
     with caplog.at_level(logging.WARNING, "rtlang"):
         runner = checked(model_type, tmp_path)
     assert runner.num_replayed > 0
-    assert runner.num_eager > 0
+    assert runner.num_eager == 0, "prompts are replayed as well"
     assert not told(caplog)
 
 
@@ -86,5 +86,5 @@ def test_a_model_that_reads_values_back_is_computed_without_graphs_and_this_is_s
         runner = checked("llama", tmp_path)
     assert (runner.num_replayed, runner.num_eager > 0) == (0, True)
     (message,) = told(caplog)
-    assert message.startswith("decoding steps are launched kernel by kernel")
+    assert message.startswith("steps are launched kernel by kernel")
     assert "aten::_local_scalar_dense (test_device_graphs.py:" in message

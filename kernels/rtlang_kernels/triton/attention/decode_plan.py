@@ -1,10 +1,10 @@
-"""A reusable plan of pure decoding at fixed device addresses, so that captured graphs can be replayed.
+"""A reusable plan of steps at fixed device addresses, so that captured graphs can be replayed.
 
-In pure decoding every row has one token, or a few if some of them are drafts. While rows of one token stay the same, the next step differs
-only in one more key per row: the last item of each row grows by one key, and nothing else has to be planned again (`grow`). `set` plans
-from scratch when rows arrive, leave or fork, when a row has more tokens, and when tails have grown so much that splits are no longer of
-about equal cost. Launches are sized for a number of tokens, however they are spread over rows; kernels read the counts of the step from the
-device.
+Rows have any number of tokens: one in decoding, a few with drafts, and many in prompts. While rows of one token stay the same, the next
+step differs only in one more key per row: the last item of each row grows by one key, and nothing else has to be planned again (`grow`).
+`set` plans from scratch when rows arrive, leave or fork, when a row has more tokens, and when tails have grown so much that splits are no
+longer of about equal cost. Launches are sized for a number of tokens, however they are spread over rows; kernels read the counts of the
+step from the device.
 
 Invariant: a plan that `grow` accepts equals the one that `set` would make, except for the positions of splits.
 """
@@ -45,6 +45,9 @@ Window = tuple[int | None, int | None]
 
 MAX_GROWTH = SPLIT_STEP  # number of keys by which tails grow before rows are split again
 SLACK_PAGES = MAX_GROWTH  # spare entries per row of the page table
+# Partial rows of a token: of its own keys and of up to seven enclosing rectangles. Tokens beyond MANY_TOKENS are those of prompts, which
+# seldom have more than one rectangle around them; a step of more partial rows is refused.
+PARTIALS_PER_TOKEN, PARTIALS_PER_FURTHER_TOKEN, MANY_TOKENS = 8, 2, 256
 _NAMES = ("header", "items", "first", "merge_tokens", "merge_start", "merge_rows")
 
 
@@ -59,6 +62,9 @@ class DecodePlan:
         input_ids: int64 [num_tokens] on the host, to be written before `upload`; surplus tokens hold 0.
         sources: int32 [num_tokens] on the host, to be written likewise; for callers that compute input ids on the device. Surplus tokens
             hold -1.
+        slots: int64 [num_tokens] on the host, written by `set` and `grow`; -1 keeps a token's K and V out of the pages.
+        wanted: int64 [2 * num_tokens] on the host, to be written likewise: tokens whose output the caller wants, such as those to sample
+            and those to score. `set` fills it with 0.
         num_sets, num_grown: number of steps planned from scratch, and of steps planned by `grow`.
     """
 
@@ -96,8 +102,10 @@ class DecodePlan:
         self.class_sizes = tuple(
             size if narrower < lines else 0 for size, narrower in zip(sizes, (0, *LINES[:-1]), strict=True)
         )
-        # One partial row per token and enclosing rectangle, up to eight, and per further split one for each token of the widest tile.
-        self.num_partials = 8 * num_tokens + wanted * min(num_tokens, max(1, LINES[-1] // group))
+        # One partial row per token and rectangle, and per further split one for each token of the widest tile.
+        few = min(num_tokens, MANY_TOKENS)
+        self.num_partials = PARTIALS_PER_TOKEN * few + PARTIALS_PER_FURTHER_TOKEN * (num_tokens - few)
+        self.num_partials += wanted * min(num_tokens, max(1, LINES[-1] // group))
         own, alone = [0] * len(LINES), [0] * len(LINES)
         own[self._own_class], alone[self._own_class] = self.class_sizes[self._own_class], num_tokens
         launches = [(tuple(alone), 0, 0), (tuple(own), self.num_partials, num_tokens)]
@@ -107,6 +115,7 @@ class DecodePlan:
             "input_ids": (np.int64, (num_tokens,)),
             "positions": (np.int64, (num_tokens,)),
             "slots": (np.int64, (num_tokens,)),
+            "wanted": (np.int64, (2 * num_tokens,)),
             "sources": (np.int32, (num_tokens,)),
             "places": (np.int32, (num_tokens,)),
         }
@@ -119,6 +128,8 @@ class DecodePlan:
         self._buffer = FixedBuffer(device, fields)
         self.input_ids: NDArray[np.int64] = self._buffer.host["input_ids"]
         self.sources: Int32s = self._buffer.host["sources"]
+        self.slots: NDArray[np.int64] = self._buffer.host["slots"]
+        self.wanted: NDArray[np.int64] = self._buffer.host["wanted"]
         self._rows = self._tokens = 0
         self._row_of: NDArray[np.intp] = np.zeros(0, np.intp)  # of each token
         self._width = 0
@@ -152,7 +163,7 @@ class DecodePlan:
         return self.plans[-1]
 
     def on_device(self, name: str) -> Tensor:
-        """Array that layers read: "input_ids", "positions", "slots" (int64) or "sources" (int32), [num_tokens] on the device."""
+        """Array on the device: "input_ids", "positions", "slots", "wanted" (int64) or "sources" (int32)."""
         return self._buffer.there[name]
 
     def set(
@@ -210,7 +221,7 @@ class DecodePlan:
         host = self._buffer.host
         host["places"][:tokens], host["places"][tokens:] = places, 0
         host["positions"][:] = host["places"]
-        self.input_ids[tokens:], self.sources[tokens:] = 0, -1
+        self.input_ids[tokens:], self.sources[tokens:], self.wanted[:] = 0, -1, 0
         self._rows, self._tokens, self._can_grow, self._growth = rows, tokens, can_grow, 0
         self._row_of = np.repeat(np.arange(rows), np.diff(starts))
         self.num_sets += 1
@@ -250,8 +261,8 @@ class DecodePlan:
         self._buffer.upload(self._rows * self._width)
 
     def _write_slots(self) -> None:
-        host, count = self._buffer.host, self._tokens
-        places, slots = host["places"][:count], host["slots"]
+        count, slots = self._tokens, self.slots
+        places = self._buffer.host["places"][:count]
         pages = self._table[self._row_of, places // self.page_size]
         slots[:count] = pages.astype(np.int64) * self.page_size + places % self.page_size
         slots[count:] = self._spare_page * self.page_size + np.arange(self.num_tokens - count) % self.page_size
