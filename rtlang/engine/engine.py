@@ -326,7 +326,6 @@ class Engine:
         for output in outputs:
             if output.is_last:
                 self._end(output.request)
-            self._pipeline.follow(output.request)
         return outputs
 
     def _take_unreported(self) -> list[RequestOutput]:
@@ -409,13 +408,13 @@ class Engine:
     def _apply(self, results: SampledRows) -> list[RequestOutput]:
         """Process the results of rows."""
         outputs: list[RequestOutput] = []
-        work = WorkLimit(MAX_WORK)
+        work, begin = WorkLimit(MAX_WORK), self.work.begin
         for request, row, result in results:
             output: RequestOutput | None = None
-            num_known = request.num_computed_tokens if request.states is None else request.states.num_kv_tokens
-            self.work.begin(request.program.graph_id)
+            num_known = request.num_kv_tokens
+            begin(request.program.graph_id)
             try:
-                if request.session is not None and row.mask_row is not None:
+                if row.mask_row is not None and request.session is not None:
                     request.session.raise_if_failed()
                 for each in advance(request, row, result, work):
                     output = each if output is None else output.followed_by(each)
@@ -424,9 +423,7 @@ class Engine:
             except Exception as error:
                 self._fail(request, internal_error(logger, f"request {request.request_id} failed", error))
             else:
-                num_drafted = request.num_computed_tokens - num_known
-                if request.states is not None:
-                    num_drafted = request.states.num_kv_tokens - num_known
+                num_drafted = request.num_kv_tokens - num_known
                 self.num_generated_tokens += bool(result.tokens) + num_drafted
                 if num_drafted:
                     self.scheduler.note_drafted(request, num_drafted)
@@ -437,9 +434,7 @@ class Engine:
             outputs.append(output)
             if output.is_last:
                 self._end(request)
-            elif request.late is not None:
-                continue
-            elif row.mask_row is not None and request.status is not RequestStatus.FINISHED:
+            elif request.late is None and row.mask_row is not None and request.status is not RequestStatus.FINISHED:
                 self.preparation.prepare_mask(request)
         return outputs
 
@@ -450,6 +445,7 @@ class Engine:
         self.num_prompt_tokens += request.num_prompt_tokens
         self.num_cached_tokens += request.stats.num_cached_tokens
         self.preparation.forget(request)
+        self._pipeline.forget(request)
         self.scheduler.remove(request)
         if self.sessions is not None and request.turn is not None:
             self._end_turn(self.sessions, request, request.turn)

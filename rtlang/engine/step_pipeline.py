@@ -184,7 +184,10 @@ class StepPipeline:
         launched.is_sampled = True
 
     def _fill_late_masks(self, launched: _LaunchedStep, rows: list[Row]) -> NDArray[np.int32] | None:
-        """Fill the masks of a pipelined step, and put mask rows and history into `rows`. The device builds those of rows with a walk."""
+        """Fill the masks of a pipelined step, and put mask rows and history into `rows`. The device builds those of rows with a walk.
+
+        It may take over a row here whose automaton was exported meanwhile: all tokens before the row are known by now.
+        """
         requests: list[Request] = []
         drafts: list[Sequence[int]] = []
         num_masks = 0
@@ -196,6 +199,10 @@ class StepPipeline:
                 )
             if row.mask_row is not None and index not in launched.walks:
                 is_masked = is_live and request.session is not None  # a limited thought may have ended: see `advance`
+                walk = self._constraints.walk_now(request) if is_masked and not row.num_draft_tokens else None
+                if walk is not None:
+                    launched.walks[index], rows[index] = walk, row._replace(input_is_pending=False)
+                    continue
                 rows[index] = row._replace(mask_row=num_masks if is_masked else None)
                 if is_masked:
                     requests.append(request)
@@ -223,12 +230,11 @@ class StepPipeline:
             found.append((request, row, out))
         if not self._runner.is_pipelined:
             return self._apply(found)
-        num_known = [len(request.token_ids) for request, _, _ in found]
         outputs = self._apply(found)
         if any(_goes_on(request) for request, _, _ in found):
             self._resting_since = now
         row_after = dict(zip(following.requests, following.step.rows, strict=True)) if following is not None else {}
-        for (request, _, out), num_before in zip(found, num_known, strict=True):
+        for request, _, out in found:
             is_late = request.late is not None  # the token will follow, or another one
             is_replaced = is_late or (out.token_id is not None and request.token_ids[-1] != out.token_id)
             if is_replaced and request.status is not RequestStatus.FINISHED and request in row_after:
@@ -239,12 +245,11 @@ class StepPipeline:
                 if request.states is not None:
                     request.states.undo()
                 request.pending.num_tokens -= 1
-            self._constraints.follow(request, len(request.token_ids) - num_before)
         return outputs
 
-    def follow(self, request: Request) -> None:
-        """Account for a token that was appended between two steps."""
-        self._constraints.follow(request)
+    def forget(self, request: Request) -> None:
+        """Forget a request that has ended."""
+        self._constraints.forget(request)
 
     def _must_wait(self, launched: _LaunchedStep, index: int) -> bool:
         """Whether sampling the row needs the previous token of its request."""

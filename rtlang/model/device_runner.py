@@ -35,6 +35,7 @@ from rtlang.model.gpu.device_content import DevicePages, DeviceStates, contents_
 from rtlang.model.gpu.device_grammar import DeviceGrammars
 from rtlang.model.gpu.device_graphs import GRAPH_TOKENS, GraphSizes, StepGraphs, capture_steps
 from rtlang.model.gpu.device_sampler import DeviceMasks, PendingSample, launch_logprobs, launch_sampling, read_logprobs
+from rtlang.model.gpu.sampler_rows import SamplerRows
 from rtlang.model.layers.attention import PagedKV, StepAttention
 from rtlang.model.layers.cache_division import LEAST_STATES, MemoryNeeds, divide_cache, states_beside
 from rtlang.model.layers.states import StateMemory, StepStates, state_bytes
@@ -113,6 +114,7 @@ class DeviceRunner:
         self._accelerator = accelerator
         self._sampled = torch.empty(0, dtype=torch.int64)
         self._sampled_at: dict[int, int] = {}  # by request id, index of its token in _sampled
+        self._sampler_rows = SamplerRows()
         self._graphs = StepGraphs({}, config.page_size)
         self._pages: DevicePages | None = None
         self._slots: DeviceStates | None = None
@@ -312,7 +314,7 @@ class DeviceRunner:
             is_followed = any(walk is not None for walk in found)
             make_masks = self.grammars.masks if is_followed else self._masks
             masks = make_masks(sampling, found, bitmask)
-            flight.samples = launch_sampling(self.accelerator, flight.logits, sampling, masks)
+            flight.samples = launch_sampling(self.accelerator, flight.logits, sampling, masks, self._sampler_rows)
             self._sampled[: len(sampling)].copy_(flight.samples.token_ids)
             if is_followed:
                 self.grammars.advance(sampling, found, self._sampled)

@@ -27,6 +27,8 @@ Sample = SampledToken | ParameterError | None
 
 def sampled_rows(rows: Sequence[Row]) -> list[Row]:
     """A row for each token that a step samples, with the noise key, mask, bans and history of that token."""
+    if not any(row.num_draft_tokens for row in rows):
+        return [row for row in rows if row.needs_sample]
     return [row.sampled_after(index) for row in rows for index in range(row.num_sampled)]
 
 
@@ -35,6 +37,10 @@ def gather_samples(rows: Sequence[Row], samples: Sequence[Sample]) -> list[Sampl
     outputs: list[SampledRow] = []
     start = 0
     for row in rows:
+        if row.needs_sample and not row.num_draft_tokens and type(sample := samples[start]) is SampledToken:
+            outputs.append(SampledRow((sample,)))
+            start += 1
+            continue
         own = samples[start : start + row.num_sampled]
         start += len(own)
         tokens: list[SampledToken] = []

@@ -25,10 +25,15 @@ import typer
 
 from rtlang.bench.measure import run_on_target
 from rtlang.console.one_line_errors import one_line_errors
+from rtlang.console.source import CommandError
 from rtlang.contract.config import MAX_TARGET_GAP_MS, RuntimeConfig
 from rtlang.contract.params import Constraint, SamplingParams
 from rtlang.contract.request_graph import Generate, RequestGraph, Text
+from rtlang.engine.engine import Engine
+from rtlang.engine.scheduling.scheduler import Scheduler
+from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.text.tokenizer import Tokenizer
+from rtlang.runtime.runtime import Runtime
 from rtlang_bench.command import command, progress
 from rtlang_bench.device.pretended import ENVIRONMENT, pretended_device, write_model
 from rtlang_bench.device.run import COUNTED, FREE_TEXT, RECORDS
@@ -77,6 +82,7 @@ KINDS = (
     Kind("records", RECORDS, _record),
     Kind("counted", COUNTED, _word, '"', '"'),
 )
+ALL_KINDS = ",".join(kind.name for kind in KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +130,6 @@ class _Clock:
     @contextmanager
     def measuring(self) -> Iterator[None]:
         """Measure all engines until the exit."""
-        from rtlang.engine.engine import Engine
-        from rtlang.engine.scheduling.scheduler import Scheduler
-        from rtlang.model.device_runner import DeviceRunner
 
         def load(run: DeviceRunner) -> None:
             old_load(run)
@@ -183,7 +186,7 @@ def measure(
         num_tokens: tokens of each row, or a few more.
         tell: receives a line about the present work.
     """
-    clock = _Clock(num_rows)
+    clock, max_tokens = _Clock(num_rows), 2 * num_tokens + 64  # so far off that no constraint replaces a token
     steps_of: defaultdict[str, list[float]] = defaultdict(list)
     parts_of: defaultdict[str, dict[str, float]] = defaultdict(dict)
     counts: dict[str, tuple[int, int]] = {}
@@ -194,15 +197,13 @@ def measure(
             weights="dummy",
             dtype="bfloat16",
             page_size=_PAGE_SIZE,
-            num_pages=num_rows * (4 + 2 * num_tokens // _PAGE_SIZE) + 64,
+            num_pages=num_rows * (4 + max_tokens // _PAGE_SIZE) + 64,
             max_rows=num_rows,
             max_step_tokens=8192,
             max_model_len=1024,
             target_gap_ms=MAX_TARGET_GAP_MS,  # the prompts are computed in few steps
             num_threads=1,
         )
-        from rtlang.runtime.runtime import Runtime
-
         random = Random(0)
         with Runtime(config=config) as runtime:
             for turn in range(num_turns + 1):  # the first one compiles and exports automata
@@ -210,7 +211,7 @@ def measure(
                     tell(f"{num_rows} rows, {kind.name}, turn {turn} of {num_turns}")
                     texts = [kind.token_ids(runtime.tokenizer, random, num_tokens) for _ in range(num_rows)]
                     script.set(texts)
-                    graphs = _graphs(num_rows, 2 * num_tokens, kind.constraint)
+                    graphs = _graphs(num_rows, max_tokens, kind.constraint)
                     clock.clear()
                     run_on_target(runtime, graphs)
                     if not turn:
@@ -221,11 +222,11 @@ def measure(
                     for name, times in clock.parts.items():
                         middle = 1e3 * statistics.median(times)
                         best[name] = min(middle, best.get(name, middle))
-    base = min(steps_of[kinds[0].name])
+    least = {name: min(times) for name, times in steps_of.items()}
+    base = least[kinds[0].name]
     return [
-        HostTime(kind.name, num_rows, least, least / base, parts_of[kind.name], *counts[kind.name])
-        for kind in kinds
-        for least in (min(steps_of[kind.name]),)
+        HostTime(name, num_rows, step_ms, step_ms / base, parts_of[name], *counts[name])
+        for name, step_ms in least.items()
     ]
 
 
@@ -242,22 +243,27 @@ def _graphs(num_rows: int, max_tokens: int, constraint: Constraint | None) -> li
     ]
 
 
-_ALL_KINDS = ",".join(kind.name for kind in KINDS)
-
-
 def bench_host_time(
     rows: Annotated[str, typer.Option(help="Comma-separated numbers of rows.")] = "128",
-    kinds: Annotated[str, typer.Option(help="Comma-separated kinds; the first one is the base.")] = _ALL_KINDS,
+    kinds: Annotated[str, typer.Option(help="Comma-separated kinds; the first one is the base.")] = ALL_KINDS,
     turns: Annotated[int, typer.Option(min=1, help="Repeats of each kind.")] = 3,
+    tokens: Annotated[int, typer.Option(min=8, help="Tokens of each row.")] = 160,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write all figures to this file.")] = None,
 ) -> None:
     """Measure the host's time of a decoding step, of free and of constrained rows, without a GPU."""
     os.environ.update(ENVIRONMENT)
     with one_line_errors():
-        chosen = tuple(kind for name in kinds.split(",") for kind in KINDS if kind.name == name)
+        by_name = {kind.name: kind for kind in KINDS}
+        if not set(kinds.split(",")) <= by_name.keys():
+            raise CommandError(f"--kinds {kinds}: expected some of {ALL_KINDS}")
+        if not all(count.isdecimal() and int(count) for count in rows.split(",")):
+            raise CommandError(f"--rows {rows}: expected positive numbers")
+        chosen = tuple(by_name[name] for name in kinds.split(","))
         with progress() as tell:
             found = [
-                each for count in rows.split(",") for each in measure(int(count), chosen, num_turns=turns, tell=tell)
+                each
+                for count in rows.split(",")
+                for each in measure(int(count), chosen, num_turns=turns, num_tokens=tokens, tell=tell)
             ]
         for each in found:
             typer.echo(str(each))

@@ -19,7 +19,9 @@ from torch import Tensor
 
 from rtlang.bench.checkpoint import write_config
 from rtlang.contract.config import EMBEDDED_MODEL
+from rtlang.model.decoders.native_decoder import NativeDecoder
 from rtlang.model.loader import model_directory
+from rtlang_kernels.planning import tile_sizes
 
 ENVIRONMENT = {"TRITON_INTERPRET": "1", "RTLANG_KERNELS": "triton"}
 VOCAB_SIZE = 128_256
@@ -50,8 +52,8 @@ class Script:
         self._texts = np.empty((len(texts), max(map(len, texts))), dtype=np.int64)
         for line, text in zip(self._texts, texts, strict=True):
             line[: len(text)], line[len(text) :] = text, text[-1]
-        self._keys = np.zeros(0, dtype=np.int64)  # ascending
-        self._text_of = np.zeros(0, dtype=np.int64)  # by key
+        self._text_of: dict[int, int] = {}  # by key
+        self._last = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)  # keys of the last step, and their texts
 
     def sampled(self, keys: Tensor, steps: Tensor) -> Tensor:
         """The token of each row: int64 [num_rows].
@@ -59,14 +61,11 @@ class Script:
         Args:
             keys, steps: int64 [num_rows], noise keys and numbers of output tokens.
         """
-        wanted, at = keys.numpy(), np.minimum(steps.numpy(), self._texts.shape[1] - 1)
-        new = np.setdiff1d(wanted, self._keys)
-        if len(new):
-            numbers = (len(self._keys) + np.arange(len(new))) % len(self._texts)
-            joined = np.concatenate((self._keys, new))
-            order = np.argsort(joined)
-            self._keys, self._text_of = joined[order], np.concatenate((self._text_of, numbers))[order]
-        return torch.from_numpy(self._texts[self._text_of[np.searchsorted(self._keys, wanted)], at])
+        if not np.array_equal(keys, self._last[0]):
+            found = [self._text_of.setdefault(key, len(self._text_of)) for key in keys.tolist()]
+            self._last = keys.numpy().copy(), np.array(found, dtype=np.int64) % len(self._texts)
+        at = np.minimum(steps.numpy(), self._texts.shape[1] - 1)
+        return torch.from_numpy(self._texts[self._last[1], at])
 
 
 def write_model(folder: Path) -> Path:
@@ -87,8 +86,6 @@ def pretended_device() -> Iterator[Script]:
     from triton import knobs
     from triton.runtime.interpreter import InterpretedFunction
 
-    from rtlang.model.decoders.native_decoder import NativeDecoder
-    from rtlang_kernels.planning import tile_sizes
     from rtlang_kernels.triton.sampling import sampler
 
     if not knobs.runtime.interpret or os.environ.get("RTLANG_KERNELS") != ENVIRONMENT["RTLANG_KERNELS"]:

@@ -11,7 +11,7 @@ from rtlang_grammars.completion.completion_path import CompletionPath
 from rtlang_grammars.completion.search import CompletionSearch
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.protocols import GrammarMatcher
-from rtlang_grammars.spec.tokens import spelling
+from rtlang_grammars.spec.tokens import TOKEN_LEAD, spelling
 from rtlang_grammars.spec.work_limit import WorkLimit, WorkLimitError
 
 _BYTES_A_UNIT = 32  # of a path that is followed, see WorkLimit
@@ -99,24 +99,26 @@ class TokenBudget:
     def _fits_after(self, matcher: GrammarMatcher, token_id: int, left: int, work: WorkLimit | None) -> bool:
         """Keep a path of at most `left` tokens for the text after `token_id`. Returns False, and changes nothing, if none is found."""
         path, offset = self._path, self._offset
+        data = path.data
         text = self._search.vocabulary.spelled(token_id)
-        if path.data.startswith(as_itself := spelling(token_id), offset):
+        is_open = offset < len(data)
+        if is_open and data[offset] == TOKEN_LEAD and data.startswith(as_itself := spelling(token_id), offset):
             text = as_itself
-        if path.data.startswith(text, offset):
+        if data.startswith(text, offset):
             if path.fits(left, offset + len(text), work):
                 self._offset = offset + len(text)
                 return True
             return matcher.is_accepting and self._hold_nothing()
-        if offset < len(path.data):
+        if is_open:
             # The token may have been inserted before the path, or may stand for its beginning: in part, with blanks in between, or byte for
             # byte as in a fixed form.
-            common = offset + _common_length(path.data, offset, text)
-            spaced = _end_with_blanks(path.data, offset, text)
+            common = offset + _common_length(data, offset, text)
+            spaced = _end_with_blanks(data, offset, text)
             is_known = False
-            for at in dict.fromkeys((spaced, offset, common, min(offset + len(text), len(path.data)))):
+            for at in dict.fromkeys((spaced, offset, common, min(offset + len(text), len(data)))):
                 if work is not None:
-                    work.spend((len(path.data) - at) // _BYTES_A_UNIT)
-                if matcher.completes_bytes(path.data[at:]):
+                    work.spend((len(data) - at) // _BYTES_A_UNIT)
+                if matcher.completes_bytes(data[at:]):
                     if path.fits(left, at, work):
                         self._offset = at
                         return True
@@ -133,7 +135,9 @@ class TokenBudget:
 
     def _hold_nothing(self) -> bool:
         """Keep the empty path, since the text is complete as it is."""
-        self._path, self._offset = CompletionPath(b"", self._search.table), 0
+        if self._path.data:
+            self._path = CompletionPath(b"", self._search.table)
+        self._offset = 0
         return True
 
 

@@ -27,6 +27,8 @@ from rtlang_grammars.machine.automaton.layout import (
     ENDS_OR_GOES_ON,
     FIRST_ACTION,
     HEADS,
+    LENGTH,
+    NODE_WORDS,
     NONE,
     OPEN,
     PARAM,
@@ -142,6 +144,14 @@ def owner_of(matcher: GrammarMatcher) -> MachineGrammar | None:
         except GrammarError:
             return None
     return found if isinstance(found, MachineGrammar) else None
+
+
+def most_frames(matcher: GrammarMatcher) -> int | None:
+    """An upper bound on the number of return states after a matcher's text; None if none is known without a walk."""
+    configuration = matcher.configuration if isinstance(matcher, MachineMatcher) else None
+    if not isinstance(configuration, np.ndarray):
+        return None
+    return (int(configuration.item(LENGTH)) - HEADS) // NODE_WORDS
 
 
 class _Refusal(Exception):

@@ -11,7 +11,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine.automaton.layout import HEADS, LENGTH, NEED_ROW, NO_SPACE, NUM_HEADS, OK, TOUCHED
+from rtlang_grammars.machine.automaton.layout import (
+    BOUNDS,
+    HEADS,
+    LENGTH,
+    MAX_LEVELS,
+    NEED_ROW,
+    NO_SPACE,
+    NUM_HEADS,
+    NUM_LEVELS,
+    OK,
+    TOUCHED,
+)
 from rtlang_grammars.machine.automaton.tables import Snapshot, Tables
 from rtlang_grammars.machine.locks import is_held
 from rtlang_grammars.machine.masks import Masks
@@ -32,6 +43,11 @@ from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 Configuration = NDArray[np.int64]
 
 _FORCED_BYTES = 4096
+_MAX_KNOWN = 4096
+"""Steps that a grammar remembers; all are forgotten when there are more."""
+_BYTES_A_STEP = 200  # of the objects of a step
+_MAX_KNOWN_BYTES = 256
+"""Bytes of a text whose step is remembered."""
 
 
 class TableState(NamedTuple):
@@ -46,6 +62,37 @@ class TableState(NamedTuple):
     is_complete: bool
 
 
+_UNKNOWN_STEP = TableState(np.zeros(0, dtype=np.int64), False)
+
+
+class _KnownSteps:
+    """Steps that were taken before: texts of one grammar pass the same places again and again. Harmless if threads race.
+
+    Attributes:
+        places: by configuration, so that equal places are one object.
+        steps: by configuration and token or text, the place reached; None where that cannot follow.
+    """
+
+    def __init__(self) -> None:
+        self.places: dict[bytes, TableState] = {}
+        self.steps: dict[tuple[bytes, int | bytes], TableState | None] = {}
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of the steps, about: keys and places have the size of a configuration."""
+        each = next(iter(self.steps), None)
+        return 0 if each is None else 2 * len(self.steps) * (len(each[0]) + _BYTES_A_STEP)
+
+    def note(self, key: tuple[bytes, int | bytes], place: TableState | None) -> TableState | None:
+        """Remember a step; returns the place reached."""
+        if len(self.steps) >= _MAX_KNOWN:
+            self.places, self.steps = {}, {}
+        if place is not None:
+            place = self.places.setdefault(place.configuration.tobytes(), place)
+        self.steps[key] = place
+        return place
+
+
 class MachineGrammar:
     """Tables bound to a vocabulary. Safe to use from several threads.
 
@@ -57,6 +104,7 @@ class MachineGrammar:
 
     def __init__(self, index: VocabularyIndex, tables: Tables, start: int, max_mask_bytes: int = 32 << 20) -> None:
         self.index, self.tables = index, tables
+        self._known = _KnownSteps()
         if tables.snapshot is None:
             tables.publish()
         configuration = start_configuration(start)
@@ -71,7 +119,7 @@ class MachineGrammar:
     @property
     def size_bytes(self) -> int:
         """Memory held by tables and masks."""
-        return self.tables.num_bytes + self.masks.num_bytes + (4 << 10)
+        return self.tables.num_bytes + self.masks.num_bytes + self._known.num_bytes + (4 << 10)
 
     @property
     def is_busy(self) -> bool:
@@ -84,6 +132,18 @@ class MachineGrammar:
         Args:
             data: read-only: for writable arrays the code would be compiled once more, which takes 10 s or more.
         """
+        if not 0 < end - start <= _MAX_KNOWN_BYTES:
+            return self._advance(configuration, data, start, end)
+        known, key = self._known, (configuration.tobytes(), data[start:end].tobytes())
+        found = known.steps.get(key, _UNKNOWN_STEP)
+        if found is _UNKNOWN_STEP:
+            found = known.note(key, self._advance(configuration, data, start, end))
+        return found
+
+    def _advance(
+        self, configuration: Configuration, data: NDArray[np.uint8], start: int, end: int
+    ) -> TableState | None:
+        """As `advance`, without looking at the known steps."""
         workspace, tables = self.index.workspace, self.tables.published
         while True:
             code = walks.advance(
@@ -103,20 +163,31 @@ class MachineGrammar:
             )
             if code == OK:
                 item = workspace.out.item
-                return TableState(workspace.C[: item(1)].copy(), item(5) != 0)
+                found = workspace.C[: item(1)].copy()
+                # The workspace has words of other places here; without them, equal places have equal words.
+                found[BOUNDS + min(found.item(NUM_LEVELS), MAX_LEVELS) : NUM_HEADS] = 0
+                return TableState(found, item(5) != 0)
             if code not in (NEED_ROW, NO_SPACE):
                 return None
             tables = self._provide(code, tables, workspace)
 
     def after(self, configuration: Configuration, token_id: int) -> TableState | None:
         """The place after a token; None where it cannot follow."""
+        known, key = self._known, (configuration.tobytes(), token_id)
+        found = known.steps.get(key, _UNKNOWN_STEP)
+        if found is _UNKNOWN_STEP:
+            found = known.note(key, self._after(configuration, token_id))
+        return found
+
+    def _after(self, configuration: Configuration, token_id: int) -> TableState | None:
+        """As `after`, without looking at the known steps."""
         trie = self.index.trie
         if not 0 <= token_id < len(trie.offsets) - 1:
             return None
         start, end = trie.offsets[token_id], trie.offsets[token_id + 1]
         if start == end:
             return None
-        place = self.advance(configuration, trie.data, start, end)
+        place = self._advance(configuration, trie.data, start, end)
         return self._counted(place) if place is not None and self.tables.token_bounds else place
 
     def _counted(self, place: TableState) -> TableState:

@@ -82,7 +82,17 @@ class Completion(Protocol):
 class MachineMatcher:
     """See `GrammarMatcher`. Used by one thread at a time."""
 
-    __slots__ = ("_completion", "_forcing", "_grammar", "_has_ended", "_ids", "_path", "_reads_ids", "_table")
+    __slots__ = (
+        "_completion",
+        "_forcing",
+        "_going_on",
+        "_grammar",
+        "_has_ended",
+        "_ids",
+        "_path",
+        "_reads_ids",
+        "_table",
+    )
 
     def __init__(
         self,
@@ -108,10 +118,16 @@ class MachineMatcher:
         self._grammar, self._completion, self._forcing, self._table = grammar, completion, forcing, table
         self._path = [grammar.start_place] if path is None else path
         self._has_ended = has_ended
+        self._going_on: MatcherState | None = None  # a complete place from which the text may go on, asked last
 
     @property
     def _place(self) -> MatcherState:
         return self._path[-1]
+
+    @property
+    def configuration(self) -> Any:
+        """See `MatcherState.configuration`, of the text so far."""
+        return self._path[-1].configuration
 
     @property
     def is_busy(self) -> bool:
@@ -121,16 +137,22 @@ class MachineMatcher:
     @property
     def is_accepting(self) -> bool:
         """Whether the text so far is complete."""
-        return not self._has_ended and self._place.is_complete
+        return not self._has_ended and self._path[-1].is_complete
 
     @property
     def is_terminated(self) -> bool:
         """Whether the text is complete and nothing but its end can follow."""
         if self._has_ended:
             return True
-        if not self.is_accepting or not self._grammar.only_ends(self._place.configuration):
+        place = self._path[-1]
+        if not place.is_complete or place is self._going_on:
             return False
-        return not any(map(self.takes, self._grammar.index.vocabulary.eos_token_ids))
+        if not self._grammar.only_ends(place.configuration) or any(
+            map(self.takes, self._grammar.index.vocabulary.eos_token_ids)
+        ):
+            self._going_on = place
+            return False
+        return True
 
     def accept_token(self, token_id: int) -> bool:
         """Advance by one token. Returns False, and changes nothing, if the token is not allowed.
@@ -139,7 +161,7 @@ class MachineMatcher:
         """
         if self._has_ended:
             return False
-        following = self._after(token_id)
+        following = self._grammar.after(self._path[-1].configuration, token_id)
         if following is not None:
             self._path.append(following)
             self._ids.append(token_id)
@@ -270,8 +292,11 @@ class MachineMatcher:
         """Whether the text is complete after some bytes, however tokens spell them. Does not change the matcher."""
         if self._has_ended:
             return False
-        reached = self._after_bytes(data)
-        return reached is not None and reached.is_complete
+        place = self._path[-1]
+        if data:
+            following = self._grammar.advance(place.configuration, np.frombuffer(data, dtype=np.uint8), 0, len(data))
+            return following is not None and following.is_complete
+        return place.is_complete
 
     @property
     def temperature(self) -> float | None:

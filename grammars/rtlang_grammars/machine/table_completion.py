@@ -63,6 +63,8 @@ from rtlang_grammars.spec.work_limit import WorkLimit, WorkLimitError
 
 _MAX_PLACES = 6_000
 _MAX_BREADTH = 256
+_MAX_KNOWN, _MAX_KNOWN_BYTES = 1024, 1024
+"""Texts that are remembered, and the bytes of one."""
 _MAX_LOST = 64
 """Number of strings whose end may turn out too far for a direct search, which takes milliseconds; after that, none is tried."""
 _MAX_ATTEMPTS = 64
@@ -86,6 +88,7 @@ class TableCompletion:
     def __init__(self, grammar: MachineGrammar) -> None:
         self._grammar, self._tables = grammar, grammar.tables
         self._lock = threading.Lock()
+        self._found: dict[bytes, bytes] = {}  # texts of earlier searches, by configuration
         self._shortest: dict[int, bytes | None] = {}
         self._edges: dict[int, tuple[tuple[int, int], ...]] = {}
         self._string_ends: dict[int, list[tuple[bytes, int]]] = {}
@@ -110,6 +113,10 @@ class TableCompletion:
         Raises:
             WorkLimitError: the search was stopped, or another thread is searching.
         """
+        key = configuration.tobytes()
+        known = self._found.get(key)
+        if known is not None:
+            return known, False
         heads = self._heads(configuration)
         if not self._lock.acquire(blocking=work is None or work.waits):
             raise WorkLimitError
@@ -121,6 +128,10 @@ class TableCompletion:
             if self._grammar.repeats_name(configuration, found):
                 self._needs_unlimited()
                 found = self._with_other_names(configuration, found)
+            if found is not None and len(found) <= _MAX_KNOWN_BYTES:
+                if len(self._found) >= _MAX_KNOWN:
+                    self._found = {}
+                self._found[key] = found
             return found, False
         finally:
             self._work = None

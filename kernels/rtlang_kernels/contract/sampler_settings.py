@@ -32,6 +32,27 @@ class SamplerSettings:
     mask_rows: NDArray[np.int32]
 
 
+@dataclass(frozen=True, slots=True)
+class RowSettings:
+    """What GPU kernels need for each row in every step, whatever its number of tokens. Arrays have one entry per row.
+
+    Attributes:
+        kinds, top_k: int32; a kind is greedy, sampled or filtered.  factors, top_p, min_p: float32.  keys: uint64, of the noise.
+    """
+
+    kinds: NDArray[np.int32]
+    factors: NDArray[np.float32]
+    keys: NDArray[np.uint64]
+    top_k: NDArray[np.int32]
+    top_p: NDArray[np.float32]
+    min_p: NDArray[np.float32]
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """The arrays, in the order of the arguments."""
+        return self.kinds, self.factors, self.keys, self.top_k, self.top_p, self.min_p
+
+
 def checked_settings(
     num_rows: int,
     vocab_size: int,

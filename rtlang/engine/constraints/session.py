@@ -55,18 +55,18 @@ class MaskTimes:
 class _Accepted:
     """The outcome of a token that was accepted at once: a done future at a tenth of the cost."""
 
-    __slots__ = ("_error", "_token_id")
+    __slots__ = ("error", "token_id")
 
     def __init__(self, token_id: int | None, error: ConstraintError | None = None) -> None:
-        self._token_id, self._error = token_id, error
+        self.token_id, self.error = token_id, error
 
     def done(self) -> bool:
         return True
 
     def result(self) -> int | None:
-        if self._error is not None:
-            raise self._error
-        return self._token_id
+        if self.error is not None:
+            raise self.error
+        return self.token_id
 
 
 class ConstraintSession:
@@ -362,8 +362,10 @@ class ConstraintSession:
         Raises:
             ConstraintError: the token is not allowed, or the matcher failed.
         """
-        if self._accepted is not None:
-            accepted, self._accepted = self._accepted, None
+        accepted, self._accepted = self._accepted, None
+        if type(accepted) is _Accepted and accepted.error is None:
+            return accepted.token_id
+        if accepted is not None:
             return accepted.result()
         return self._accept(token_id, remaining, None)
 

@@ -79,7 +79,7 @@ def advance(request: Request, row: Row, result: SampledRow, work: WorkLimit) -> 
         if request.num_computed_tokens - request.pending.num_computed_tokens >= request.num_target_tokens:
             yield request.given_end or RequestOutput(request, finish_reason=end_of_scoring(request))
         return
-    draft = row.draft_token_ids
+    draft = row.draft_token_ids if row.num_draft_tokens else ()
     for index, sampled in enumerate(result.tokens):
         if (
             index and request.pages.node is not None
@@ -88,7 +88,7 @@ def advance(request: Request, row: Row, result: SampledRow, work: WorkLimit) -> 
                 request.num_computed_tokens += 1
             else:  # its state was not kept: it is computed again with the next row
                 request.states.num_kv_tokens += 1
-        if request.num_output_tokens < len(request.resampled_ids):
+        if request.resampled_ids and request.num_output_tokens < len(request.resampled_ids):
             sampled = _as_given(sampled, request.resampled_ids[request.num_output_tokens])
         if request.session is not None and not request.session.try_accept(
             sampled.token_id, num_remaining(request), work
@@ -151,10 +151,12 @@ def _replaced(logprob: TokenLogprob, token_id: int) -> TokenLogprob:
 
 
 def _take(request: Request, sampled: SampledToken) -> RequestOutput:
-    num_logprobs, num_known = len(request.results.logprobs), len(request.token_ids)
-    is_resampled = request.num_output_tokens < len(request.resampled_ids)
+    results, num_known = request.results, len(request.token_ids)
+    num_logprobs = len(results.logprobs)
+    is_resampled = bool(request.resampled_ids) and request.num_output_tokens < len(request.resampled_ids)
     output = _append(request, sampled.token_id, sampled.logprob)
-    output.logprobs = request.results.logprobs[num_logprobs:]
+    if num_logprobs < len(results.logprobs):
+        output.logprobs = results.logprobs[num_logprobs:]
     if is_resampled:
         _check_given(request.token_ids[num_known:], sampled.token_id)
         output = RequestOutput(request, finish_reason=output.finish_reason)
@@ -163,8 +165,9 @@ def _take(request: Request, sampled: SampledToken) -> RequestOutput:
         params = request.spec.params
         request.max_surprise -= params.mirostat_eta * (sampled.surprise - params.mirostat_tau)
     if sampled.distortion is not None:
-        request.results.distortion.append((sampled.distortion, len(request.output_text.text)))
-    _note_captures(request, output)
+        results.distortion.append((sampled.distortion, len(request.output_text.text)))
+    if output.finish_reason is not None:
+        _note_captures(request, output)
     return output
 
 
@@ -175,28 +178,30 @@ def _note_captures(request: Request, output: RequestOutput) -> None:
 
 
 def _append(request: Request, token_id: int, logprob: TokenLogprob | None) -> RequestOutput:
-    session = request.session
+    session, token_ids = request.session, request.token_ids
+    num_before = len(token_ids) - request.num_prompt_tokens
+    min_tokens = request.spec.params.min_tokens
     if session is not None:
         sampled = token_id
-        accepted = session.accept(sampled, num_remaining(request))
+        accepted = session.accept(sampled, request.max_tokens - num_before)
         if accepted is None:
             is_stop = sampled in request.stop_ids and sampled not in request.eos_ids
             return _end(request, FinishReason.STOP, sampled if is_stop else None)
         token_id = accepted
         if token_id != sampled and logprob is not None:
             logprob = _replaced(logprob, token_id)  # by a completion path
-    elif token_id in request.stop_ids and request.num_output_tokens >= request.spec.params.min_tokens:
+    elif token_id in request.stop_ids and num_before >= min_tokens:
         return _end_at_token(request, token_id, logprob)
-    request.token_ids.append(token_id)
+    token_ids.append(token_id)
     if logprob is not None:
         request.results.logprobs.append(logprob)
-    if session is not None and request.has_limited_thought and not session.is_in_thought:
+    is_in_free_thought = session is not None and request.has_limited_thought
+    if session is not None and is_in_free_thought and not session.is_in_thought:
         session.close()  # it only limited the thought, which has ended
         request.session = session = None
-    num_output_tokens = request.num_output_tokens
-    is_in_free_thought = session is not None and request.has_limited_thought
-    may_stop = not is_in_free_thought and num_output_tokens >= request.spec.params.min_tokens
-    text, stop = request.output_text.push(token_id, may_stop=may_stop)
+        is_in_free_thought = False
+    num_output_tokens = num_before + 1
+    text, stop = request.output_text.push(token_id, may_stop=not is_in_free_thought and num_output_tokens >= min_tokens)
     if stop is not None:
         request.results.stop = stop.match
         return RequestOutput(request, text, (token_id,), FinishReason.STOP)

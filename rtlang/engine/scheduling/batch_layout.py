@@ -99,35 +99,37 @@ class BatchLayout:
 
 
 def _row(request: Request, num_tokens: int, num_shared: int, mask_row: int) -> Row:
-    start = request.num_computed_tokens
+    token_ids, spec = request.token_ids, request.spec
+    start, num_known = request.num_computed_tokens, len(token_ids)
     end = start + num_tokens
-    spec = request.spec
+    num_output = num_known - request.num_prompt_tokens + request.pending.num_tokens
     needs_sample = not spec.score_only and end == request.num_target_tokens
-    input_is_pending = end > len(request.token_ids)
+    input_is_pending = end > num_known
     score_offset, num_score_top, score_ids = 0, 0, tuple[int, ...]()
     if spec.score_from is not None and (index := request.next_score) is not None and end >= index:
         score_offset, num_score_top = index - 1 - start, request.num_score_top
-        score_ids = tuple(request.token_ids[index : min(end + 1, request.num_scorable_tokens)])
+        score_ids = tuple(token_ids[index : min(end + 1, request.num_scorable_tokens)])
     has_history = needs_sample and request.needs_history
-    row = Row(
-        request_id=request.request_id,
-        token_ids=[0] if input_is_pending else request.token_ids[start:end],
-        num_computed_tokens=start,
-        page_ids=request.pages.page_ids,
-        num_shared_tokens=num_shared,
-        needs_sample=needs_sample,
-        params=spec.params,
-        seed=spec.seed,
-        choice=spec.choice,
-        num_output_tokens=request.num_output_tokens + request.pending.num_tokens,
-        mask_row=mask_row if needs_sample and request.session is not None else None,
-        banned_token_ids=request.bans_after(0) if needs_sample else (),
-        prompt_token_ids=request.token_ids[: request.num_prompt_tokens] if has_history else (),
-        output_token_ids=request.output_token_ids if has_history else (),
-        score_offset=score_offset,
-        score_token_ids=score_ids,
-        num_score_top=num_score_top,
-        input_is_pending=input_is_pending,
+    may_ban = needs_sample and (not num_output or num_output < spec.params.min_tokens)
+    row = Row(  # by position, since there is one for every token
+        request.request_id,
+        [0] if input_is_pending else token_ids[start:end],
+        start,
+        request.pages.page_ids,
+        num_shared,
+        needs_sample,
+        spec.params,
+        spec.seed,
+        spec.choice,
+        num_output,
+        mask_row if needs_sample and request.session is not None else None,
+        request.bans_after(0) if may_ban else (),
+        token_ids[: request.num_prompt_tokens] if has_history else (),
+        request.output_token_ids if has_history else (),
+        score_offset,
+        score_ids,
+        num_score_top,
+        input_is_pending,
     )
     if request.filters is None or not needs_sample:
         return row

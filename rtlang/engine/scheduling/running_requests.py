@@ -7,6 +7,7 @@ others enter it when the request stops.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.engine.requests.flow import Flow
@@ -14,6 +15,8 @@ from rtlang.engine.requests.request import Request, RequestStatus
 from rtlang.engine.scheduling.batch_layout import BatchLayout
 from rtlang.engine.scheduling.fair_shares import FairShares
 from rtlang.engine.scheduling.state_slots import StateSlots
+from rtlang.engine.scheduling.step_plan import StepPlan
+from rtlang.engine.scheduling.turns import Turn
 
 
 class RunningRequests:
@@ -80,6 +83,39 @@ class RunningRequests:
             )
             request.pages.page_ids[first:last] = page_ids
             request.pages.num_tree_tokens = end
+
+    def serve_decodes(
+        self, plan: StepPlan, turn: Turn, limit: int, reserve: Callable[[StepPlan, Request, int], bool]
+    ) -> int:
+        """Schedule decodes of the only flow with work, which need not be chosen one at a time. Returns the number of tokens.
+
+        Those that are left, from the first one on that may need more than one token or has a credit, are the scheduler's.
+
+        Args:
+            limit: tokens that may be scheduled.
+            reserve: allocates pages for the first tokens of a request; False if it gets none.
+        """
+        limit = min(limit, plan.max_rows - len(plan.scheduled), plan.max_decode_rows - plan.num_decode_rows)
+        scheduled, decodes, size, num_served = plan.scheduled, turn.decodes, self._page_size, 0
+        while decodes and num_served < limit:
+            request = decodes[-1]
+            pages, end = request.pages, request.num_computed_tokens + 1
+            if request.spec.credit is not None or request.num_target_tokens != end or request in scheduled:
+                break
+            decodes.pop()
+            if request.status is not RequestStatus.RUNNING:  # preempted in this step
+                continue
+            if end > size * len(pages.page_ids) and not reserve(plan, request, end):
+                continue
+            scheduled[request] = 1
+            if end - pages.num_tree_tokens >= size:
+                self.store(request, min(end, len(request.token_ids)))
+            num_served += 1
+        plan.num_decode_rows += num_served
+        if num_served:  # in two parts, so that a new flow begins where this one stood before its last token
+            self._shares.serve(turn.flow, num_served - 1)
+            self._shares.serve(turn.flow, 1)
+        return num_served
 
     def park(self, request: Request) -> None:
         """Take a request without credit out of the steps; it keeps its pages."""

@@ -371,6 +371,8 @@ class Scheduler:
             num_waiting_flows += bool(turn.flow.waiting)
             heap.append((turn.flow.virtual_time, turn.size, turn.flow.number, turn))
         plan.max_looked_up = MAX_LOOKED_UP // max(1, num_waiting_flows)
+        if len(turns) == 1:
+            budget -= self._requests.serve_decodes(plan, turns[0], budget, self._reserve)
         heapq.heapify(heap)
         while heap and budget > 0:
             turn = heap[0][-1]

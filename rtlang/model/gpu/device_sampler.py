@@ -7,7 +7,7 @@ Log-probabilities always refer to the unmodified logits.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -19,17 +19,15 @@ from rtlang.contract.events import TokenLogprob
 from rtlang.contract.step import Row, SampledToken
 from rtlang.model.filters.truncation import surprise, truncate
 from rtlang.model.gpu.accelerator import Accelerator, Fetched
+from rtlang.model.gpu.sampler_rows import SamplerRows
 from rtlang.model.sampler import (
     Sample,
     bias_arrays,
-    changes_logits,
     disallowed_biases,
     process_logits,
     rule_biases,
-    sampled_from,
 )
 from rtlang_kernels import ops
-from rtlang_kernels.contract.sampler_settings import checked_settings
 from rtlang_kernels.host.transfer import copy_to_device
 
 
@@ -68,6 +66,8 @@ class PendingSample:
             counts = [count for _, count in self.reported]
             found_logprobs = read_logprobs(sampled, counts, *found)
             logprob_of = dict(zip((row for row, _ in self.reported), found_logprobs, strict=True))
+        if not self.reported and not self.surprised and is_finite.all():
+            return [SampledToken(token_id) for token_id in token_ids.tolist()]
         return [
             SampledToken(token_id, logprob_of.get(row), surprise=surprise_of.get(row)) if good else self.errors.get(row)
             for row, (token_id, good) in enumerate(zip(token_ids.tolist(), is_finite.tolist(), strict=True))
@@ -75,41 +75,29 @@ class PendingSample:
 
 
 def launch_sampling(
-    accelerator: Accelerator, logits: Tensor, rows: Sequence[Row], masks: DeviceMasks | None
+    accelerator: Accelerator, logits: Tensor, rows: Sequence[Row], masks: DeviceMasks | None, known: SamplerRows
 ) -> PendingSample:
     """Enqueue sampling of one token per row.
 
     Args:
+        known: settings of requests that were sampled before.
         logits: [len(rows), vocab_size] on the device; not modified.
     """
     from rtlang_kernels.triton.sampling import sampler
 
-    plain = [sampled_from(row) for row in rows]
-    params = [row.params for row in plain]
-    settings = checked_settings(
-        len(rows),
-        logits.shape[1],
-        temperature=np.array([row.temperature for row in plain], dtype=np.float32),
-        top_k=np.array([item.top_k for item in params], dtype=np.int64),
-        top_p=np.array([item.top_p for item in params], dtype=np.float32),
-        min_p=np.array([item.min_p for item in params], dtype=np.float32),
-        seeds=np.array([row.seed for row in rows], dtype=np.uint64),
-        choices=np.array([row.choice for row in rows], dtype=np.int32),
-        steps=np.array([row.num_output_tokens for row in rows], dtype=np.int64),
-        bitmask=None,
-        mask_rows=None,
+    settled = known.settle(rows)
+    staged = sampler.stage_rows(
+        settled.settings,
+        np.fromiter((row.num_output_tokens for row in rows), np.int64, len(rows)),
+        np.full(len(rows), -1, dtype=np.int32) if masks is None else masks.rows,
+        logits.device,
+        None if masks is None else masks.table,
     )
-    if masks is not None:
-        settings = replace(settings, mask_rows=masks.rows)
-    staged = sampler.stage(settings, logits.device)
-    if masks is not None:
-        staged = replace(staged, has_mask=True, bitmask=masks.table)
-    changed = [index for index, row in enumerate(rows) if changes_logits(row)]
+    changed, reported = settled.changed, settled.reported
     errors: dict[int, ParameterError] = {}
     source = _changed_logits(logits, rows, changed, masks, errors) if changed else logits
     token_ids, is_finite = sampler.sample_staged(source, staged)
     results = [token_ids, is_finite]
-    reported = tuple((index, row.params.logprobs) for index, row in enumerate(rows) if row.params.logprobs is not None)
     if reported:
         part, chosen = logits, token_ids
         if len(reported) < len(rows):

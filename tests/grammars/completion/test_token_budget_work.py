@@ -104,8 +104,7 @@ def test_a_limited_search_does_not_wait_for_another_thread(name: str) -> None:
     thread.start()
     is_held.wait()
     try:
-        if name == "lexed":
-            completion._found.clear()
+        completion._found.clear()
         with pytest.raises(WorkLimitError):
             matcher.closing_bytes(WorkLimit(1000))
         assert matcher.is_busy is (name == "lexed")  # type: ignore[attr-defined]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from rtlang_kernels.contract.sampler_settings import GREEDY_TEMPERATURE, SamplerSettings
+from rtlang_kernels.contract.sampler_settings import GREEDY_TEMPERATURE, RowSettings, SamplerSettings
 from rtlang_kernels.host.transfer import copy_to_device
 from rtlang_kernels.planning.tile_sizes import power_of_two
 from rtlang_kernels.reference.noise import mix_keys
@@ -47,28 +49,52 @@ class StagedSettings:
     bitmask: Tensor
 
 
-def stage(settings: SamplerSettings, device: torch.device) -> StagedSettings:
-    """Derive what each row needs and copy it to the device, without waiting."""
+def row_settings(settings: SamplerSettings) -> RowSettings:
+    """Derive what rows need in every step from their settings."""
     is_sampled = settings.temperature >= GREEDY_TEMPERATURE
     one = np.float32(1.0)
     factors = np.where(is_sampled, one / np.where(is_sampled, settings.temperature, one), one).astype(np.float32)
     is_filtered = is_sampled & ((settings.top_k > 0) | (settings.top_p < 1) | (settings.min_p > 0))
     kinds = np.where(is_sampled, np.where(is_filtered, FILTERED.value, SAMPLED.value), GREEDY.value).astype(np.int32)
-    noise_keys = mix_keys(settings.seeds, settings.choices)
-    rows = np.flatnonzero(is_filtered).astype(np.int32)
-    arrays = (
-        kinds,
-        factors,
-        noise_keys.view(np.int32),
-        settings.steps.view(np.int32),
-        settings.mask_rows,
-        rows,
-        settings.top_k,
-        settings.top_p,
-        settings.min_p,
-        settings.bitmask if settings.bitmask is not None else np.zeros((1, 1), np.int32),
-    )
-    return StagedSettings(len(rows), settings.bitmask is not None, *copy_to_device(device, arrays))
+    keys = mix_keys(settings.seeds, settings.choices)
+    return RowSettings(kinds, factors, keys, settings.top_k, settings.top_p, settings.min_p)
+
+
+def stage(settings: SamplerSettings, device: torch.device) -> StagedSettings:
+    """Derive what each row needs and copy it to the device, without waiting."""
+    return stage_rows(row_settings(settings), settings.steps, settings.mask_rows, device, settings.bitmask)
+
+
+def stage_rows(
+    rows: RowSettings,
+    steps: NDArray[np.int64],
+    mask_rows: NDArray[np.int32],
+    device: torch.device,
+    bitmask: NDArray[np.int32] | Tensor | None = None,
+) -> StagedSettings:
+    """Copy the settings of a step to the device, without waiting.
+
+    Args:
+        steps, mask_rows: as in `SamplerSettings`.
+        bitmask: int32 [num_masks, ceil(vocab_size / 32)]; a tensor is on the device already.
+    """
+    filtered = np.flatnonzero(rows.kinds == FILTERED.value).astype(np.int32)
+    arrays: list[Any] = [
+        rows.kinds,
+        rows.factors,
+        rows.keys.view(np.int32),
+        steps.view(np.int32),
+        mask_rows,
+        filtered,
+        rows.top_k,
+        rows.top_p,
+        rows.min_p,
+    ]
+    there: list[Tensor] = [bitmask] if isinstance(bitmask, Tensor) else []
+    if not there:
+        arrays.append(np.zeros((1, 1), np.int32) if bitmask is None else bitmask)
+    there = [*copy_to_device(device, arrays), *there]
+    return StagedSettings(len(filtered), bitmask is not None, *there)
 
 
 def sample(logits: Tensor, settings: SamplerSettings) -> tuple[Tensor, Tensor]:
