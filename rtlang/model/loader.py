@@ -40,6 +40,7 @@ from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.weight_parts import part_of
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang_kernels.contract.low_bit import LinearInputs, takes_float8_inputs
+from rtlang_kernels.planning.tile_sizes import float8_product_obstacle
 
 logger = logging.getLogger(__name__)
 
@@ -105,10 +106,9 @@ def load_model(
     if inputs is LinearInputs.FLOAT8:
         if group is not None and not is_native:
             raise ConfigError("linear_inputs", "float8", "expected float: ranks of this model have float weights")
-        if accelerator is not None and accelerator.float8_obstacle is not None:
-            raise ConfigError(
-                "linear_inputs", "float8", f"expected float on this device: {accelerator.float8_obstacle}"
-            )
+        obstacle = float8_product_obstacle(device)
+        if obstacle is not None:
+            raise ConfigError("linear_inputs", "float8", f"expected float on this device: {obstacle}")
         logger.info("linear inputs: %s", _float8_share(weights))
     if is_native:
         source = (

@@ -22,6 +22,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError, ParameterError
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import LogitFilters, Row, Step, StepOutput
+from rtlang.model import loader
 from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.gpu.accelerator import InterpretedAccelerator
 from rtlang.model.gpu.device_sampler import _changed_logits
@@ -262,7 +263,7 @@ def test_inputs_in_float8_are_refused_where_no_weight_takes_them(
     for path in (checkpoint, blocks):
         with pytest.raises(ConfigError, match="no layer of this model has float8 weights with one scale"):
             loaded(path, dtype=FLOAT8_DTYPE, linear_inputs="float8")
-    monkeypatch.setattr(InterpretedAccelerator, "float8_obstacle", "it is too old")
+    monkeypatch.setattr(loader, "float8_product_obstacle", lambda device: "it is too old")
     with pytest.raises(ConfigError, match="expected float on this device: it is too old"):
         loaded(blocks, dtype=FLOAT8_DTYPE, linear_inputs="float8")
 

@@ -106,6 +106,7 @@ def checks() -> Iterator[tuple[str, Check]]:
         yield f"tokens {str(dtype)[6:]}", partial(tokens, dtype)
     for name in device_linear.FORMATS:
         yield f"linear {name}", partial(device_linear.check, name, torch.bfloat16, False)
+    yield "linear float8 inputs", device_linear.check_float8_inputs
     yield "linear q4_k gated", partial(device_linear.check, "q4_k", torch.bfloat16, True)
     for dtype in (torch.float16, torch.float32):
         yield f"linear q4_k {str(dtype)[6:]}", partial(device_linear.check, "q4_k", dtype, False)

@@ -1,6 +1,7 @@
 """Linear layers over weights of few bits on a GPU: checked against float64, for equal bits among any other rows, and timed.
 
-The baseline is torch's product with the same weights in bfloat16, which take two to four times the bytes.
+The baseline is torch's product with the same weights in bfloat16, which take two to four times the bytes. Layers that can have float8
+inputs are timed with these as well.
 """
 
 from __future__ import annotations
@@ -13,8 +14,17 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rtlang_kernels.contract.low_bit import SUPER_GROUP, GroupedRows, HeldWeight, ScaleType, WeightFormat
+from rtlang_kernels.contract.fused_step import LinearLayer
+from rtlang_kernels.contract.low_bit import (
+    SUPER_GROUP,
+    GroupedRows,
+    HeldWeight,
+    ScaleType,
+    WeightFormat,
+    takes_float8_inputs,
+)
 from rtlang_kernels.dispatch import triton_backend
+from rtlang_kernels.planning.tile_sizes import float8_product_obstacle
 from rtlang_kernels.reference.low_bit import exact_weight
 from rtlang_kernels_bench import baselines
 from rtlang_kernels_bench.device_cases import TOLERANCE, Ceilings, Measure, num_sets
@@ -22,6 +32,7 @@ from rtlang_kernels_bench.table import Line
 
 E2M1_TWICE = (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)
 IQ4_NL = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
+FLOAT8_ROWS = WeightFormat(8, scales=ScaleType.NONE, is_float8=True)
 FORMATS = {
     "q4_0": WeightFormat(4, zero=8),
     "q4_1": WeightFormat(4, has_offsets=True),
@@ -36,7 +47,7 @@ FORMATS = {
     "mxfp4": WeightFormat(4, 32, ScaleType.BFLOAT16, table=E2M1_TWICE),
     "nvfp4": WeightFormat(4, 16, table=E2M1_TWICE),
     "int4": WeightFormat(4, 128, ScaleType.BFLOAT16, has_zero_points=True),
-    "float8": WeightFormat(8, scales=ScaleType.NONE, is_float8=True),
+    "float8": FLOAT8_ROWS,
     "float8 128": WeightFormat(8, 128, ScaleType.FLOAT32, is_float8=True),
 }
 CHECKED_SIZE = (200, 4096)  # outputs and inputs: several parts
@@ -44,6 +55,8 @@ CHECKED_ROWS = (1, 2, 16, 17, 64, 65, 600)  # with every tile; the last has all 
 CHECKED_OUTPUTS = 256  # of a timed layer: the exact product is float64 on the CPU
 TIMED = [(name, 4096, 4096) for name in ("q4_k", "q4_0", "q8_0", "q6_k", "mxfp4", "float8")]
 TIMED += [("q4_k", 28672, 4096), ("q4_k", 4096, 14336)]
+TIMED += [("int4", 4096, 4096), ("float8 128", 4096, 4096), ("int4", 28672, 4096), ("float8", 28672, 4096)]
+FLOAT8_INPUTS_ERROR = 0.05
 TIMED_ROWS = (1, 16, 512)
 
 
@@ -108,6 +121,31 @@ def check(name: str, dtype: torch.dtype, is_gated: bool, device: torch.device) -
     return _below(name, _error(whole.cpu().double(), wanted), limit)
 
 
+def check_float8_inputs(device: torch.device) -> float:
+    """A layer with float8 inputs against float64 on the inputs that torch rounds; 0 on a GPU without them.
+
+    Raises:
+        ArithmeticError: the error is too large.
+    """
+    if float8_product_obstacle(device) is not None:
+        return 0.0
+    weight = random_weight(FLOAT8_ROWS, CHECKED_SIZE[0] // 16 * 16, CHECKED_SIZE[1])
+    layer, errors = _with_float8_inputs(weight), []
+    for count in CHECKED_ROWS:
+        x = torch.randn(count, CHECKED_SIZE[1], generator=torch.Generator().manual_seed(count)).bfloat16()
+        scales = x.float().abs().amax(1, keepdim=True) / 448
+        rounded = (x.float() * (1 / scales)).to(torch.float8_e4m3fn).double() * scales.double()
+        found = layer(x.to(device)).cpu().double()
+        errors.append(_error(found, rounded @ exact_weight(weight).T))
+    return _below("float8 inputs", max(errors), TOLERANCE[torch.bfloat16])
+
+
+def _with_float8_inputs(weight: HeldWeight) -> LinearLayer:
+    make = triton_backend().float8_input_linear
+    assert make is not None
+    return make([weight], None, False, torch.bfloat16)
+
+
 def _error(found: Tensor, wanted: Tensor) -> float:
     return float((found - wanted).norm() / wanted.norm())
 
@@ -146,6 +184,15 @@ def linear_lines(
         calls = [partial(functional.linear, there, each) for each in plain]
         peers = baselines.tried("torch bfloat16", partial(_median, measure, calls))
         yield Line("linear", label, ours, spread, 0.0, floor, peers, error)
+        if not takes_float8_inputs(weight) or float8_product_obstacle(device) is not None:
+            continue
+        label += " float8 inputs"
+        rounding = _with_float8_inputs(weight)
+        error = _error(rounding(there)[:, : len(exact)].cpu().double(), x.double() @ exact.T)
+        _below(f"linear {label}", error, FLOAT8_INPUTS_ERROR)
+        timed = [rounding, *(copy.deepcopy(rounding) for _ in range(copies - 1))]
+        theirs, spread = measure([partial(each, there) for each in timed])
+        yield Line("linear", label, theirs, spread, 0.0, floor, {**peers, "float inputs": ours}, error)
 
 
 def _median(measure: Measure, calls: Sequence[Callable[[], object]]) -> float:

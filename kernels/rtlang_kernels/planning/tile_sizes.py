@@ -16,6 +16,7 @@ import torch
 
 SM_80, SM_90, SM_100, GFX942 = "sm_80", "sm_90", "sm_100", "gfx942"  # sm_100 has the tiles of sm_90
 LINES = (16, 64, 128)  # largest number of query lines of an item, by rectangle class
+FLOAT8_CAPABILITY = (8, 9)  # from which torch multiplies float8 matrices
 LARGEST_GROUP = LINES[-1]  # query heads per KV head: the heads of one token must fit in one tile
 
 
@@ -59,6 +60,20 @@ def _device_properties(device: torch.device) -> GpuProperties:
         # From version 12 on, a multiprocessor has less than half the shared memory of 9 and 10, and the matrix instructions of 8.
         arch = SM_90 if 9 <= properties.major < 12 else SM_80
     return GpuProperties(arch, properties.multi_processor_count, properties.L2_cache_size)
+
+
+def float8_product_obstacle(device: torch.device) -> str | None:
+    """Why torch cannot multiply float8_e4m3fn matrices with a scale per row on a device, or None; the CPU can."""
+    if device.type != "cuda":
+        return None
+    if torch.version.hip is not None:
+        return "AMD GPUs before gfx950 have another float8 than the weights"
+    found = torch.cuda.get_device_capability(device)
+    if found >= FLOAT8_CAPABILITY:
+        return None
+    return (
+        f"{torch.cuda.get_device_name(device)} has compute capability {found[0]}.{found[1]}, float8 products need 8.9"
+    )
 
 
 def power_of_two(size: int) -> int:

@@ -21,9 +21,6 @@ from rtlang.model import system_resources
 from rtlang.model.gpu import sync_check
 from rtlang_kernels.host.cuda_graph import captured
 
-FLOAT8_CAPABILITY = (8, 9)
-"""Compute capability from which torch multiplies float8 matrices with a scale per row."""
-
 
 class Fetched(Protocol):
     """Tensors being copied to the host."""
@@ -39,16 +36,11 @@ class Accelerator(Protocol):
         device: the torch device.
         name: human-readable name.
         compiles: whether kernels are compiled at their first launch.
-        float8_obstacle: why torch cannot multiply float8 matrices there, or None.
     """
 
     device: torch.device
     name: str
     compiles: bool
-
-    @property
-    def float8_obstacle(self) -> str | None:
-        """See the class."""
 
     def enter(self) -> None:
         """Make this the current device of the calling thread."""
@@ -114,16 +106,6 @@ class CudaAccelerator:
         self._graph_memory: Any = None
         self._steps: torch.cuda.Stream | None = None
         self._side: torch.cuda.Stream | None = None
-
-    @property
-    def float8_obstacle(self) -> str | None:
-        """See `Accelerator`."""
-        if torch.version.hip is not None:
-            return "AMD GPUs have another float8 than the weights"
-        version = torch.cuda.get_device_capability(self.device)
-        if version < FLOAT8_CAPABILITY:
-            return f"{self.name} has no float8 products (compute capability {version[0]}.{version[1]}, 8.9 is needed)"
-        return None
 
     def enter(self) -> None:
         """See `Accelerator`."""
@@ -214,7 +196,6 @@ class InterpretedAccelerator:
     """CPU tensors and interpreted kernels; every launch is synchronous."""
 
     compiles = False
-    float8_obstacle = None
 
     def __init__(self) -> None:
         self.device, self.name = torch.device("cpu"), "triton's interpreter"

@@ -60,7 +60,7 @@ def test_all_other_checks_pass_and_are_reported(monkeypatch: pytest.MonkeyPatch)
     with Output(echo=said.append) as output:
         device_checks.run_checks(output, DEVICE)
     assert said == [line for line in said if line.startswith("check ")]
-    assert len(said) == 20
+    assert len(said) == 21
     assert output.num_failed == 0
 
 

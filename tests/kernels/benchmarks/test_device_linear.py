@@ -9,6 +9,7 @@ import torch
 
 pytest.importorskip("triton")  # not available on every platform
 
+from rtlang_kernels.triton.linear.float8_linear import GpuFloat8Linear
 from rtlang_kernels.triton.linear.low_bit_linear import GpuLowBitLinear
 from rtlang_kernels.triton.linear.stored_codes import store
 from rtlang_kernels_bench import device_cases, device_linear, device_run
@@ -62,6 +63,20 @@ def test_lines_are_checked_and_measured() -> None:
         assert line.floor_us == pytest.approx(num_bytes / CEILINGS.bytes_per_s * 1e6)
         assert line.peers == {"torch bfloat16": 10.0}
         assert 0 < line.error < device_linear.TOLERANCE[torch.bfloat16]
+
+
+def test_float8_inputs_are_checked_and_measured_beside_float_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 0 < device_linear.check_float8_inputs(DEVICE) < device_linear.TOLERANCE[torch.bfloat16]
+    first, second, *_ = device_linear.linear_lines("float8", 48, 256, DEVICE, CEILINGS, pretended)
+    assert second.label == f"{first.label} float8 inputs"
+    assert second.peers == {"torch bfloat16": 10.0, "float inputs": 10.0}
+    assert first.error < 0.01 < second.error < device_linear.FLOAT8_INPUTS_ERROR
+    true = GpuFloat8Linear.__call__
+    monkeypatch.setattr(GpuFloat8Linear, "__call__", lambda self, x: true(self, x) * 1.06)
+    with pytest.raises(ArithmeticError, match="float8 inputs: error"):
+        device_linear.check_float8_inputs(DEVICE)
+    with pytest.raises(ArithmeticError, match="linear bfloat16 float8 1 x 48 x 256 float8 inputs"):
+        list(device_linear.linear_lines("float8", 48, 256, DEVICE, CEILINGS, pretended))
 
 
 def test_a_wrong_result_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:

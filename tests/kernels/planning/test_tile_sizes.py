@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from rtlang_kernels.planning import tile_sizes
@@ -41,3 +42,16 @@ def test_keys_serve_as_values_where_these_are_the_whole_first_part_of_their_tile
 
 def test_an_interpreted_device_is_small() -> None:
     assert tile_sizes.gpu_properties(torch.device("cpu")).num_multiprocessors < 16
+
+
+def test_devices_without_products_of_float8_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a GPU")
+    monkeypatch.setattr(torch.version, "hip", None)
+    found = []
+    for version in ((8, 0), (8, 9), (9, 0)):
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device, version=version: version)
+        found.append(tile_sizes.float8_product_obstacle(torch.device("cuda", 0)))
+    assert found == ["a GPU has compute capability 8.0, float8 products need 8.9", None, None]
+    monkeypatch.setattr(torch.version, "hip", "6.4")
+    assert "AMD" in str(tile_sizes.float8_product_obstacle(torch.device("cuda", 0)))
+    assert tile_sizes.float8_product_obstacle(torch.device("cpu")) is None

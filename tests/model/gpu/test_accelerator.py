@@ -44,20 +44,6 @@ def test_torchs_word_of_a_prototype_is_no_error(monkeypatch: pytest.MonkeyPatch)
     assert modes == ["error", 0]
 
 
-def test_gpus_without_products_of_float8_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a GPU")
-    monkeypatch.setattr(torch.version, "hip", None)
-    found = []
-    for version in ((8, 0), (8, 9), (9, 0)):
-        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device, version=version: version)
-        found.append(CudaAccelerator().float8_obstacle)
-    assert found == ["a GPU has no float8 products (compute capability 8.0, 8.9 is needed)", None, None]
-    monkeypatch.setattr(torch.version, "hip", "6.4")
-    assert "AMD" in str(CudaAccelerator().float8_obstacle)
-    assert InterpretedAccelerator().float8_obstacle is None
-
-
 @pytest.mark.parametrize("missing", ["TRITON_INTERPRET", "RTLANG_KERNELS"])
 def test_the_interpreter_has_to_be_asked_for(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_INTERPRET", "1")

@@ -3,9 +3,9 @@
 A row of inputs gets the scale that makes its largest input 448. Weights are the codes of the file with a scale per output; scales of
 tensors are such too. Products are summed in float32, multiplied by both scales and rounded to the dtype of the inputs.
 
-Prompts take about half the time of bfloat16 products. The price is precision: float8 inputs have 4 significant bits, an error of about
-.026 per layer. And the library below chooses kernels by the number of rows, so the bits of a row depend on how many rows there are:
-unlike other layers of this package, these break the rule of `LinearLayer`.
+Matrix instructions for float8 have twice the rate of those for bfloat16, which counts for prompts. The price is precision: float8 inputs
+have 4 significant bits, an error of about .026 per layer. And the library below chooses kernels by the number of rows, so the bits of a
+row depend on how many rows there are: unlike other layers of this package, these break the rule of `LinearLayer`.
 
 Scales of groups of inputs (blocks of 128 x 128) have layers with float inputs: torch's product with such scales runs on some GPUs and
 CUDA versions only, expects the scales in orders that depend on them, and does not exist on a CPU, where tests could compare it.
