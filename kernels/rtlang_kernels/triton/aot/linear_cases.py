@@ -1,6 +1,6 @@
 """Linear layers over weights of few bits: every format for one row of a sequence, as decoding multiplies it, and the tiles for more rows.
 
-Weights are ones in all their parts, in the layout in which readers hand them out.
+The parts of a weight are equal numbers, in the layout in which readers hand them out.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import torch
 
 from rtlang_kernels.contract.low_bit import SUPER_GROUP, GroupedRows, HeldWeight, ScaleType, WeightFormat
 from rtlang_kernels.triton.aot.recording import Case
+from rtlang_kernels.triton.linear.float8_linear import GpuFloat8Linear
 from rtlang_kernels.triton.linear.low_bit_linear import MAX_SPLIT_ROWS, GpuLowBitLinear
 from rtlang_kernels.triton.linear.stored_codes import E2M1_TWICE
 
@@ -63,6 +64,7 @@ def linear_cases() -> Iterator[Case]:
     yield _case("fp32", "q4_k", 1, ROWS[-1])
     yield _case("bf16", "q4_k", *ROWS, is_gated=True)
     yield _case("bf16", "q5_k", 1, ROWS[-1], has_residual=True)
+    yield Case("bf16 float8 inputs", _multiply_float8)
     for name in ("q6_k", "nvfp4"):
         yield Case(f"bf16 {name}", partial(_look_up, name))
 
@@ -79,6 +81,11 @@ def _multiply(dtype: torch.dtype, name: str, num_rows: Sequence[int], is_gated: 
     for count in num_rows:
         x = torch.empty(count, NUM_INPUTS, dtype=dtype, device="meta")
         layer(x, x.new_empty(count, layer.out_features) if has_residual else None)
+
+
+def _multiply_float8() -> None:
+    layer = GpuFloat8Linear(example_weight(EXAMPLES["float8"]), None, None, torch.bfloat16)
+    layer(torch.empty(1, NUM_INPUTS, dtype=torch.bfloat16, device="meta"))
 
 
 def _look_up(name: str) -> None:
@@ -103,6 +110,7 @@ def example_weight(example: Example) -> HeldWeight:
             rows.offsets = torch.full(groups, example.scale, dtype=torch.float16)
     if fmt.has_zero_points:
         rows.zero_points = torch.full(groups, example.integer, dtype=torch.uint8)
+        rows.zero_points[0, 0] -= 1  # equal ones are not stored
     if example.has_row_scales:
         rows.row_scales = torch.ones(NUM_OUTPUTS)
     return HeldWeight(fmt, rows)

@@ -46,7 +46,7 @@ class CompiledVariant:
         kernel = self.name.split()[0]
         if kernel in _EXACT:
             return ANY_FLUSH
-        if self.constants.get("KV_FLOAT8") or self.constants.get("TO_FLOAT8"):
+        if kernel == "round_rows" or self.constants.get("KV_FLOAT8") or self.constants.get("TO_FLOAT8"):
             return ARITHMETIC_FLUSH
         if kernel in ("low_bit_product", "low_bit_rows"):  # other weights than float8 may be subnormal themselves
             return ARITHMETIC_FLUSH if self.constants["FORMAT"].code == "float8" else ANY_FLUSH

@@ -23,7 +23,7 @@ from rtlang_kernels.contract.low_bit import LowBitWeight, StackedWeight, takes_f
 from rtlang_kernels.planning.tile_sizes import power_of_two
 from rtlang_kernels.triton.linear import float8_kernel as kernels
 from rtlang_kernels.triton.linear.low_bit_linear import GpuLowBitLinear
-from rtlang_kernels.triton.primitives.jit import check_device, is_interpreting
+from rtlang_kernels.triton.primitives.jit import check_device, current_device
 
 LARGEST_BLOCK, WARPS = 4096, 8  # inputs that a program reads at a time
 _READ = 1 << 22  # codes that are read at a time
@@ -59,7 +59,7 @@ class GpuFloat8Linear:
     def __init__(
         self, weight: LowBitWeight, bias: Tensor | None, gate: Callable[[Tensor], Tensor] | None, dtype: torch.dtype
     ) -> None:
-        self.device = torch.device("cpu") if is_interpreting() else torch.device("cuda", torch.cuda.current_device())
+        self.device = current_device()
         check_device(self.device)
         num_outputs, self.in_features = weight.shape
         self.out_features = num_outputs if gate is None else num_outputs // 2
@@ -105,10 +105,11 @@ class GpuFloat8Linear:
         scales = torch.empty(len(x), 1, device=self.device)
         block = min(LARGEST_BLOCK, power_of_two(self.in_features))
         given = x, codes, scales, self.in_features, x.stride(0)
+        options = {"BLOCK": block, "num_warps": WARPS, "enable_fp_fusion": False}
         if compiles_only:
-            kernels.round_rows.warmup(*given, BLOCK=block, num_warps=WARPS, grid=(1,))
+            kernels.round_rows.warmup(*given, **options, grid=(1,))
         else:
-            kernels.round_rows[(len(x),)](*given, BLOCK=block, num_warps=WARPS)
+            kernels.round_rows[(len(x),)](*given, **options)
         return codes.view(torch.float8_e4m3fn), scales
 
     def rows(self, indices: Tensor) -> Tensor:

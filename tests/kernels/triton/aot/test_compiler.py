@@ -45,6 +45,7 @@ ONLY = {
         "add_rms_norm bf16 16384",
         "gate_and_mul bf16",
         "copy_lines bf16 to float8",
+        "round_rows",
         "sample_stats fp32 128256",
         "sample_finish fp32 128256",
         "filter_histogram fp32 128256",
