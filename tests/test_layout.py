@@ -352,6 +352,13 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/kernels/triton/layers/test_layer_ops.py",
         "tested through what launches it",
     ),
+    **{
+        f"kernels/rtlang_kernels/triton/experts/{name}_kernel.py": (
+            "tests/kernels/triton/experts/test_experts.py",
+            "experts launch all of its kernels, and are compared with float64 there",
+        )
+        for name in ("experts", "routing")
+    },
     "kernels/rtlang_kernels/triton/recurrence/recurrence_kernel.py": (
         "tests/kernels/triton/recurrence/test_recurrence.py",
         "tested through what launches it",
@@ -385,6 +392,10 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "inputs of the lines that are tested there",
     ),
     "kernels/rtlang_kernels/triton/aot/cases.py": (
+        "tests/kernels/triton/aot/test_compiler.py",
+        "what is compiled there",
+    ),
+    "kernels/rtlang_kernels/triton/aot/expert_cases.py": (
         "tests/kernels/triton/aot/test_compiler.py",
         "what is compiled there",
     ),

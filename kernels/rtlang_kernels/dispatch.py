@@ -20,7 +20,7 @@ from torch import Tensor
 
 from rtlang_kernels.contract.attention_plan import AttentionPlan
 from rtlang_kernels.contract.delta_layer import DeltaLayer, DeltaWeights
-from rtlang_kernels.contract.experts import Experts
+from rtlang_kernels.contract.experts import ExpertGate, Experts, StackedLayer
 from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape, FusedStep, LinearLayer
 from rtlang_kernels.contract.low_bit import LowBitWeight
 from rtlang_kernels.contract.sampler_settings import SamplerSettings
@@ -49,7 +49,10 @@ class Backend:
     in] into out [num_tokens, num_heads, out], both with contiguous heads; None leaves that to torch.
     `fused_step` is None or covers only supported shapes, see `rtlang_kernels.contract.fused_step`; it returns None for linear layers that
     are not supported. `experts` makes the experts of a layer from the first and the second linear layer of each, with inputs and results of
-    a dtype. `delta_layer` makes a gated delta layer, see `rtlang_kernels.contract.delta_layer`.
+    a dtype; `stacked_experts` from the stacked layers and the number of experts, their gate or None, and a dtype, or it is None. `route`
+    returns the experts of each token, the likeliest first, and their weights, int64 and float32 [num_tokens, num_slots], for logits
+    [num_tokens, num_experts], a number of slots, and whether weights are divided by their sum. `delta_layer` makes a gated delta layer,
+    see `rtlang_kernels.contract.delta_layer`.
     """
 
     name: str
@@ -87,6 +90,8 @@ class Backend:
     experts: Callable[[Sequence[LinearLayer], Sequence[LinearLayer], torch.dtype], Experts] = (
         reference_experts.ReferenceExperts
     )
+    stacked_experts: Callable[[StackedLayer, StackedLayer, int, ExpertGate | None, torch.dtype], Experts] | None = None
+    route: Callable[[Tensor, int, bool], tuple[Tensor, Tensor]] = reference_experts.route
 
 
 REFERENCE = Backend(
@@ -162,6 +167,7 @@ def cpu_backend() -> Backend:
 def triton_backend() -> Backend:
     """Return the GPU backend; imports triton."""
     from rtlang_kernels.triton.attention import paged_attention
+    from rtlang_kernels.triton.experts import experts
     from rtlang_kernels.triton.layers import kv_cache, layer_ops
     from rtlang_kernels.triton.linear import float8_linear, low_bit_linear
     from rtlang_kernels.triton.recurrence import recurrence
@@ -188,6 +194,8 @@ def triton_backend() -> Backend:
         causal_conv=recurrence.causal_conv,
         gated_recurrence=recurrence.gated_recurrence,
         selective_scan=recurrence.selective_scan,
+        stacked_experts=experts.GpuExperts,
+        route=experts.route,
     )
 
 

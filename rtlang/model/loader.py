@@ -236,8 +236,8 @@ def _native_obstacle(config: RuntimeConfig, model_config: ModelConfig) -> str | 
     native = model_config.native
     if native is None:
         return model_config.native_obstacle
-    if native.has_experts and (config.device != "cpu" or config.tensor_parallel > 1):
-        return "its experts are for one process on a CPU"
+    if native.has_experts and config.tensor_parallel > 1:
+        return "its experts are for one process"
     if native.deltas and (config.device != "cpu" or config.tensor_parallel > 1):
         return "its recurrent layers are for one process on a CPU"
     if config.tensor_parallel > 1 and not native.is_divisible:

@@ -36,8 +36,9 @@ INNER_LAYERS = {
         "linear": 1,
         "recurrence": 1,
         "grammar": 1,
-        "aot": 2,
-        "": 3,
+        "experts": 2,
+        "aot": 3,
+        "": 4,
     },
 }
 TORCH_FREE = (  # besides what they import of the libraries below

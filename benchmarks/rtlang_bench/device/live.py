@@ -147,14 +147,16 @@ def _result(steps: _Steps, num_rows: int, num_prompt_tokens: int) -> LiveLoad:
         if is_replayed:
             times[is_mixed].append(1e3 * seconds)
     num_replayed = sum(map(len, times.values()))
+    decoding, mixed = (statistics.median(times[is_mixed] or [0.0]) for is_mixed in (False, True))
     return LiveLoad(
         num_rows,
         num_prompt_tokens,
         num_replayed,
         len(steps.found) - num_replayed,
         sum(is_mixed for _, is_mixed, *_ in steps.found),
-        *(statistics.median(times[is_mixed] or [0.0]) for is_mixed in (False, True)),
-        largest=max(num_tokens for num_tokens, *_ in steps.found),
+        decoding,
+        mixed,
+        max(num_tokens for num_tokens, *_ in steps.found),
     )
 
 

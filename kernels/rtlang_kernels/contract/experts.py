@@ -3,15 +3,47 @@
     y[t] = sum over slots s of weights[t, s] * down[e](act(up[e](x[t]))), with e = expert_ids[t, s]
 
 A token's experts are its *slots*, in the order of its row of `expert_ids`; a token in a slot is a *pair*.
+
+A backend packs the layers of each expert, or stacks them: the weights of all experts are one, whose outputs follow one another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
+
+from rtlang_kernels.contract.low_bit import LowBitWeight
+
+
+class ExpertGate(NamedTuple):
+    """The activation of a gated expert: g * sigmoid(alpha * g) * (u + offset), of the outputs g and u of its first layer.
+
+    Attributes:
+        is_alternating: whether outputs are g, u, g, u and so on; else all g come first.
+        limit: g is at most `limit`, and u from -limit to limit, before the rest; None for no limit.
+    """
+
+    is_alternating: bool = False
+    alpha: float = 1.0
+    offset: float = 0.0
+    limit: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StackedLayer:
+    """One layer of all experts.
+
+    Attributes:
+        weight: [num_experts * outputs, inputs], the outputs of the first expert first; floats on their device, or codes.
+        bias: [num_experts * outputs], or None.
+    """
+
+    weight: Tensor | LowBitWeight
+    bias: Tensor | None = None
 
 
 class Experts(Protocol):

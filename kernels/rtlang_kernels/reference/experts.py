@@ -12,6 +12,21 @@ from rtlang_kernels.contract.fused_step import LinearLayer
 from rtlang_kernels.reference.layer_ops import silu_and_mul
 
 
+def route(logits: Tensor, num_slots: int, is_normalized: bool) -> tuple[Tensor, Tensor]:
+    """See `Backend.route`.
+
+    A row has the same bits whatever other rows there are: softmax and top-k go along rows, and sums and products of single elements are
+    rounded alike everywhere in a tensor.
+    """
+    weights, expert_ids = logits.float().softmax(1).topk(num_slots, 1)
+    if is_normalized:
+        total = weights[:, 0].clone()
+        for slot in range(1, num_slots):  # in order, where a sum along rows may take another one
+            total += weights[:, slot]
+        weights = weights / total[:, None]
+    return expert_ids, weights
+
+
 class ReferenceExperts:
     """Experts whose layers are called one after another. Waits for the device, since it reads how many tokens an expert has."""
 

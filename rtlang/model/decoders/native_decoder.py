@@ -22,14 +22,14 @@ import torch
 from torch import Tensor
 
 from rtlang.model.decoders.native.delta_part import CONV, MATRIX, state_shapes
-from rtlang.model.decoders.native.layer_loading import LayerLoader, matrix, norm_weight
+from rtlang.model.decoders.native.layer_loading import LayerLoader, norm_weight
 from rtlang.model.decoders.native.layers import Layer, LayerStep, normed
 from rtlang.model.decoders.native.rotations import Rotations
 from rtlang.model.decoders.native.separate_tensors import SeparateTensors
 from rtlang.model.layers.attention import HeadGeometry, PagedKV, StepAttention, Window
 from rtlang.model.layers.linear import Linear, own_memory, tune_linears
 from rtlang.model.layers.states import StateMemory, StateShape
-from rtlang.model.layers.weight_source import WeightSource
+from rtlang.model.layers.weight_source import WeightSource, matrix
 from rtlang.model.loading.layer_table import Activation, DeltaConfig
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.parallel.group import RankGroup
@@ -139,7 +139,9 @@ class NativeDecoder:
         decoder = cls(config, dtype, embed, norm, head)
         del embedding, head_weight
         backend = ops.backend_for(norm.device, dtype)
-        loader = LayerLoader(config, source, make, group)
+        stacked = backend.stacked_experts
+        stack = None if stacked is None else lambda up, down, count, gate: stacked(up, down, count, gate, dtype)
+        loader = LayerLoader(config, source, make, group, stack)
         decoder._layers = [loader.layer(layer) for layer in range(config.num_layers)]
         heads = () if head is None else (head,)
         tune_linears((*(linear for layer in decoder._layers for linear in layer.linears), *heads))
@@ -289,7 +291,7 @@ def _shape(config: ModelConfig, dtype: torch.dtype) -> FusedShape | None:
     """What all layers have in common, for a fused step; None if they differ in more than it can compute."""
     assert config.native is not None
     layers, attentions = config.native.layers, config.native.attentions
-    if config.native.has_experts:
+    if config.native.has_experts or any(attention.has_sinks for attention in attentions):
         return None
     rotated = {attention.rope.rotary_dim for attention in attentions if attention.rope is not None}
     caps = {(attention.scale, attention.soft_cap, attention.is_gated) for attention in attentions}

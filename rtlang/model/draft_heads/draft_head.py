@@ -14,14 +14,14 @@ import torch
 from torch import Tensor
 
 from rtlang.contract.errors import ModelLoadError
-from rtlang.model.decoders.native.layer_loading import LayerLoader, matrix, norm_weight
+from rtlang.model.decoders.native.layer_loading import LayerLoader, norm_weight
 from rtlang.model.decoders.native.layers import AttentionPart, Layer, LayerStep, normed
 from rtlang.model.decoders.native.rotations import Rotations
 from rtlang.model.decoders.native_decoder import NativeDecoder
 from rtlang.model.draft_heads.head_config import HeadConfig, HeadKind
 from rtlang.model.layers.attention import HeadGeometry, StepAttention
 from rtlang.model.layers.linear import Linear
-from rtlang.model.layers.weight_source import WeightSource
+from rtlang.model.layers.weight_source import WeightSource, matrix
 from rtlang_kernels.contract.low_bit import LowBitWeight
 
 _NO_LOGIT = float("-inf")

@@ -52,3 +52,9 @@ class WeightSource(Protocol):
 
     def has(self, name: str) -> bool:
         """Whether an optional tensor exists."""
+
+
+def matrix(source: WeightSource, name: str, shape: tuple[int, int]) -> Tensor | LowBitWeight:
+    """A matrix in few bits if it is stored so, else as floats."""
+    found = source.low_bit(name, shape)
+    return source.tensor(name, shape) if found is None else found

@@ -9,6 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from rtlang_kernels.contract.experts import ExpertGate
+
+_SILU_GATE = ExpertGate()
+
 
 @dataclass(frozen=True, slots=True)
 class RopeConfig:
@@ -65,6 +69,7 @@ class AttentionConfig:
         qk_norm: norm of q and k.
         is_joined: whether the checkpoint has q, k and v as one tensor, qkv_proj.
         is_gated: whether the result is multiplied by the sigmoid of a gate, whose outputs follow the query of each head in q_proj.
+        has_sinks: whether each head has a logit of its own that receives weight but no value.
     """
 
     rope: RopeConfig | None
@@ -76,6 +81,7 @@ class AttentionConfig:
     qk_norm: QkNorm = QkNorm.NONE
     is_joined: bool = False
     is_gated: bool = False
+    has_sinks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +143,12 @@ class ExpertsConfig:
         is_normalized: whether the weights of a token's experts are divided by their sum.
         shared_size: width of an expert that computes every token, weighted by a gate of its own; None for none.
         path: name of the part in the checkpoint.
+        router: name of the router in the part.
         names: of gate, up and down of an expert there.
+        size_entry: name of the entry of config.json for the width.
+        gate: the activation, for outputs as a tensor of both gate and up has them.
+        has_bias: whether the router and the layers of experts have biases.
+        is_transposed: whether tensors of all experts are [experts, in, out].
     """
 
     num_experts: int
@@ -146,7 +157,12 @@ class ExpertsConfig:
     is_normalized: bool = True
     shared_size: int | None = None
     path: str = "mlp"
+    router: str = "gate"
     names: tuple[str, str, str] = ("gate_proj", "up_proj", "down_proj")
+    size_entry: str = "moe_intermediate_size"
+    gate: ExpertGate = _SILU_GATE
+    has_bias: bool = False
+    is_transposed: bool = False
 
     def num_weights(self, hidden_size: int) -> int:
         """Weights of its matrices."""

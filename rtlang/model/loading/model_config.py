@@ -53,7 +53,9 @@ _NATIVE_FAMILIES = {
         num_kv_heads=8,
         rope_theta=1e6,
         rms_norm_eps=1e-5,
-        experts=ExpertsConfig(8, 2, 14336, path="block_sparse_moe", names=("w1", "w3", "w2")),
+        experts=ExpertsConfig(
+            8, 2, 14336, path="block_sparse_moe", names=("w1", "w3", "w2"), size_entry="intermediate_size"
+        ),
     ),
     "qwen2_moe": _Family(
         "Qwen2MoeForCausalLM",
@@ -338,12 +340,18 @@ class _Reader:
         )
         if found.num_slots > found.num_experts:
             raise self.fail(f"num_experts_per_tok = {found.num_slots}: expected 1 to {found.num_experts}, the experts")
+        found = replace(found, intermediate_size=self.number(usual.size_entry, default=usual.intermediate_size))
+        if usual.gate.limit is not None:  # GPT-OSS
+            alpha, limit = (
+                self.real(name, self.text.get(name), default)
+                for name, default in (("swiglu_alpha", usual.gate.alpha), ("swiglu_limit", usual.gate.limit))
+            )
+            return replace(found, gate=usual.gate._replace(alpha=alpha, limit=limit))
         if usual.path != "mlp":  # Mixtral
-            return replace(found, intermediate_size=self.number("intermediate_size", default=usual.intermediate_size))
+            return found
         shared = usual.shared_size
         return replace(
             found,
-            intermediate_size=self.number("moe_intermediate_size", default=usual.intermediate_size),
             is_normalized=bool(self.text.get("norm_topk_prob", usual.is_normalized)),
             shared_size=None if shared is None else self.number("shared_expert_intermediate_size", default=shared),
         )

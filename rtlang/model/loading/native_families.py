@@ -24,6 +24,7 @@ from rtlang.model.loading.layer_table import (
     QkNorm,
     RopeConfig,
 )
+from rtlang_kernels.contract.experts import ExpertGate
 
 _BEFORE = LayerNorms()
 
@@ -46,6 +47,7 @@ class Family:
         joins_deltas: see `DeltaConfig.has_pairs`.
         experts: of the layers that have any, with the defaults of sizes; None for none.
         fixes_experts: whether all layers have experts whose weights are normalized, whatever the entries say.
+        has_sinks: see `AttentionConfig`.
     """
 
     architecture: str
@@ -63,6 +65,7 @@ class Family:
     joins_deltas: bool = False
     experts: ExpertsConfig | None = None
     fixes_experts: bool = False
+    has_sinks: bool = False
 
 
 _SANDWICH = LayerNorms(
@@ -100,6 +103,22 @@ FAMILIES: dict[str, Family] = {
         architecture="Qwen3NextForCausalLM",
         joins_deltas=True,
         experts=ExpertsConfig(512, 10, 512, shared_size=512),
+    ),
+    "gpt_oss": Family(
+        "GptOssForCausalLM",
+        has_windows=True,
+        experts=ExpertsConfig(
+            128,
+            4,
+            2880,
+            router="router",
+            size_entry="intermediate_size",
+            gate=ExpertGate(is_alternating=True, alpha=1.702, offset=1.0, limit=7.0),
+            has_bias=True,
+            is_transposed=True,
+        ),
+        fixes_experts=True,
+        has_sinks=True,
     ),
 }
 """By the model type of the half that writes text."""
@@ -191,6 +210,7 @@ def native_config(family: Family, reader: EntryReader, head_dim: int, num_layers
         qk_norm=family.qk_norm,
         is_joined=family.joins,
         is_gated=family.has_deltas,
+        has_sinks=family.has_sinks,
     )
     types = _layer_types(reader, num_layers)
     delta = _delta(family, reader) if _DELTA in types else None

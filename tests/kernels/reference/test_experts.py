@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rtlang_kernels.reference.experts import ReferenceExperts
-from tests.support.kernels.expert_cases import by_formula, routed, silu_gate
+from rtlang_kernels.reference.experts import ReferenceExperts, route
+from tests.support.kernels.expert_cases import by_formula, routed, routed_in_float64, silu_gate
 
 HIDDEN, INNER, NUM_EXPERTS = 24, 20, 5
 
@@ -76,3 +76,17 @@ def test_tokens_without_experts_and_no_tokens_are_zeros() -> None:
     assert not experts(torch.ones(2, HIDDEN), torch.full((2, 2), NUM_EXPERTS), torch.ones(2, 2)).any()
     assert experts(torch.ones(2, HIDDEN), torch.zeros(2, 0, dtype=torch.int64), torch.ones(2, 0)).shape == (2, HIDDEN)
     assert experts(torch.ones(0, HIDDEN), torch.zeros(0, 2, dtype=torch.int64), torch.ones(0, 2)).shape == (0, HIDDEN)
+
+
+@pytest.mark.parametrize("num_experts", [4, 60])
+@pytest.mark.parametrize("is_normalized", [True, False])
+def test_the_likeliest_experts_are_chosen_with_their_weights(num_experts: int, is_normalized: bool) -> None:
+    logits = torch.randn(9, num_experts, generator=torch.Generator().manual_seed(1))
+    expert_ids, weights = route(logits, 3, is_normalized)
+    exact_ids, exact = routed_in_float64(logits, 3, is_normalized=is_normalized)
+    assert torch.equal(expert_ids, exact_ids)
+    torch.testing.assert_close(weights.double(), exact, rtol=1e-5, atol=1e-7)
+    for place in range(9):
+        for count in (1, 2, 5):
+            line = logits[place].expand(count, num_experts)
+            assert torch.equal(route(line, 3, is_normalized)[1], weights[place].expand(count, 3))

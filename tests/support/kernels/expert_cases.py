@@ -15,6 +15,14 @@ def routed(num_tokens: int, num_experts: int, num_slots: int, seed: int = 0) -> 
     return torch.stack(rows), torch.rand(num_tokens, num_slots, generator=generator)
 
 
+def routed_in_float64(logits: Tensor, num_slots: int, *, is_normalized: bool) -> tuple[Tensor, Tensor]:
+    """The likeliest experts of each token, and their weights in float64."""
+    exact = logits.double().softmax(1)
+    order = exact.argsort(1, descending=True)[:, :num_slots]
+    chosen = exact.gather(1, order)
+    return order, chosen / chosen.sum(1, keepdim=True) if is_normalized else chosen
+
+
 def by_formula(
     x: Tensor,
     expert_ids: Tensor,
@@ -37,3 +45,13 @@ def silu_gate(both: Tensor) -> Tensor:
     """silu(first half) * second half."""
     gate, factor = both.chunk(2, -1)
     return gate / (1 + (-gate).exp()) * factor
+
+
+def clamped_gate(alpha: float, limit: float) -> Callable[[Tensor], Tensor]:
+    """The activation of GPT-OSS: gates and ups take turns."""
+
+    def activate(both: Tensor) -> Tensor:
+        gate, factor = both[..., ::2].clamp(max=limit), both[..., 1::2].clamp(-limit, limit)
+        return gate * (alpha * gate).sigmoid() * (factor + 1)
+
+    return activate

@@ -329,7 +329,7 @@ FAMILIES: tuple[Family, ...] = (
         },
         is_native=True,
     ),
-    Family("GPT-OSS", "gpt_oss", {"head_dim": 32, **_LOCAL_AND_GLOBAL}),
+    Family("GPT-OSS", "gpt_oss", {"head_dim": 32, **_LOCAL_AND_GLOBAL}, is_native=True),
     Family("DeepSeek-V2", "deepseek_v2", {**_ALL_HEADS, "n_shared_experts": 1}),
     Family("DeepSeek-V3, R1", "deepseek_v3", {**_ALL_HEADS, "n_shared_experts": 1}),
     Family("Sarvam (latent attention)", "sarvam_mla", {**_ALL_HEADS, "n_shared_experts": 1}),

@@ -18,6 +18,7 @@ from rtlang_kernels.contract.attention_plan import checked_plan
 from rtlang_kernels.contract.sampler_settings import checked_settings
 from rtlang_kernels.contract.state_plan import StatePlan
 from rtlang_kernels.planning.tile_sizes import LINES, SM_100
+from rtlang_kernels.triton.aot.expert_cases import expert_cases
 from rtlang_kernels.triton.aot.linear_cases import linear_cases
 from rtlang_kernels.triton.aot.recording import Case
 from rtlang_kernels.triton.attention import paged_attention
@@ -42,6 +43,7 @@ def cases(target: str) -> Iterator[Case]:
         yield from layer_cases()
         yield from sampling_cases()
         yield Case("", _automata)
+        yield from expert_cases()
     yield from recurrence_cases()
     yield from linear_cases()
 

@@ -93,11 +93,11 @@ def _look_up(name: str) -> None:
     layer.rows(torch.empty(1, dtype=torch.int64, device="meta"))
 
 
-def example_weight(example: Example) -> HeldWeight:
-    """A weight [NUM_OUTPUTS, NUM_INPUTS] whose parts are equal numbers, as an example has them."""
-    fmt, groups = example.format, (NUM_OUTPUTS, NUM_INPUTS // example.format.group)
-    supers = (NUM_OUTPUTS, NUM_INPUTS // SUPER_GROUP)
-    rows = GroupedRows(torch.full((NUM_OUTPUTS, NUM_INPUTS), example.code, dtype=torch.uint8))
+def example_weight(example: Example, num_outputs: int = NUM_OUTPUTS, num_inputs: int = NUM_INPUTS) -> HeldWeight:
+    """A weight [num_outputs, num_inputs] whose parts are equal numbers, as an example has them."""
+    fmt, groups = example.format, (num_outputs, num_inputs // example.format.group)
+    supers = (num_outputs, num_inputs // SUPER_GROUP)
+    rows = GroupedRows(torch.full((num_outputs, num_inputs), example.code, dtype=torch.uint8))
     if fmt.scales is _SUPER:
         rows.scales = torch.full(groups, example.integer, dtype=torch.int8)
         rows.super_scales = torch.full(supers, example.scale, dtype=torch.float16)
@@ -112,5 +112,5 @@ def example_weight(example: Example) -> HeldWeight:
         rows.zero_points = torch.full(groups, example.integer, dtype=torch.uint8)
         rows.zero_points[0, 0] -= 1  # equal ones are not stored
     if example.has_row_scales:
-        rows.row_scales = torch.ones(NUM_OUTPUTS)
+        rows.row_scales = torch.ones(num_outputs)
     return HeldWeight(fmt, rows)

@@ -18,7 +18,10 @@ from rtlang_kernels.planning.tile_sizes import PRETENDED
 # Integers that change between steps or requests. By default triton recompiles a kernel, during serving, for an integer that is 1 or
 # becomes a multiple of 16.
 UNSPECIALIZED = frozenset(
-    {"num_rows", "num_parts", "num_tokens", "num_states", "num_top", "num_words", "num_chunks", "num_entries"}
+    {
+        *("num_rows", "num_parts", "num_tokens", "num_states", "num_top", "num_words", "num_chunks", "num_entries"),
+        "pairs_per_row",
+    }
 )
 
 

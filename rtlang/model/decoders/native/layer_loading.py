@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,10 +10,11 @@ import torch
 from torch import Tensor
 
 from rtlang.model.decoders.native.delta_part import DeltaPart
-from rtlang.model.decoders.native.experts_part import ExpertsPart, SharedExpert
+from rtlang.model.decoders.native.expert_matrices import ExpertMatrices
+from rtlang.model.decoders.native.experts_part import ExpertsPart, PackedPairs, SharedExpert
 from rtlang.model.decoders.native.layers import AttentionPart, FeedForwardPart, Layer
 from rtlang.model.layers.linear import Linear, own_memory
-from rtlang.model.layers.weight_source import WeightSource
+from rtlang.model.layers.weight_source import WeightSource, matrix
 from rtlang.model.loading.layer_table import (
     Activation,
     AttentionConfig,
@@ -26,7 +28,10 @@ from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.summed_linear import SummedLinear
 from rtlang_kernels import ops
 from rtlang_kernels.contract.delta_layer import DeltaWeights
+from rtlang_kernels.contract.experts import Experts
 from rtlang_kernels.contract.low_bit import LowBitWeight, WeightSlice
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +42,14 @@ class LayerLoader:
         config: sizes of the model, or of the part of it that this rank has.
         make: `Linear.of_parts`, with what all layers share.
         group: the ranks that add up their results.
+        stack: `Backend.stacked_experts` with its dtype, or None if experts are packed one at a time.
     """
 
     config: ModelConfig
     source: WeightSource
     make: Callable[..., Linear]
     group: RankGroup | None = None
+    stack: Callable[..., Experts] | None = None
 
     def layer(self, index: int, *, inputs: int | None = None) -> Layer:
         """Read layer `index`.
@@ -90,6 +97,7 @@ class LayerLoader:
             q_norm=self.norm(f"{prefix}q_norm", sizes[0]) if has_norms else None,
             k_norm=self.norm(f"{prefix}k_norm", sizes[1]) if has_norms else None,
             output=self.linear({f"{prefix}o_proj": config.hidden_size}, q_size, own.has_output_bias, is_summed=True),
+            sinks=own_memory(self.source.tensor(f"{prefix}sinks", (config.num_q_heads,))) if own.has_sinks else None,
         )
 
     def gated_qkv(self, name: str, keys: Mapping[str, int], has_bias: bool) -> Linear:
@@ -156,27 +164,28 @@ class LayerLoader:
         )
 
     def experts(self, prefix: str, own: ExpertsConfig) -> ExpertsPart:
-        """Read a feed-forward part of experts whose names begin with `prefix`; each expert is packed before the next one is read."""
-        hidden, inner = self.config.hidden_size, own.intermediate_size
-        up, down = [], []
-        first, second, third = own.names
-        if self.source.has(f"{prefix}experts.gate_up_proj"):  # all experts in two tensors
-            wide = self.source.tensor(f"{prefix}experts.gate_up_proj", (own.num_experts, 2 * inner, hidden))
-            up = [self.make([weight], is_gated=True) for weight in wide]
-            narrow = self.source.tensor(f"{prefix}experts.down_proj", (own.num_experts, hidden, inner))
-            down = [self.make([weight]) for weight in narrow]
-        for expert in range(own.num_experts if not up else 0):
-            mine = f"{prefix}experts.{expert}."
-            up.append(self.linear({f"{mine}{first}": inner, f"{mine}{second}": inner}, hidden, False, is_gated=True))
-            down.append(self.linear({f"{mine}{third}": hidden}, inner, False))
+        """Read a feed-forward part of experts whose names begin with `prefix`.
+
+        Experts are stacked where the backend and the formats allow it. Otherwise each one is packed before the next one is read.
+        """
+        hidden = self.config.hidden_size
+        matrices = ExpertMatrices(self.source, f"{prefix}experts.", own, hidden)
+        layers = None if self.stack is None else matrices.stacked()
+        packed: Experts | PackedPairs
+        if self.stack is not None and layers is not None:
+            packed = self.stack(*layers, own.num_experts, matrices.gate)
+        else:
+            if self.stack is not None:
+                logger.warning("%sexperts have weights of several formats: they are computed one at a time", prefix)
+            packed = PackedPairs(*matrices.packed(self.make), matrices.gate)
         shared = None
         if own.shared_size is not None:
             shared = SharedExpert(
                 self.feed_forward(f"{prefix}shared_expert.", FeedForwardConfig(own.shared_size)),
                 self.linear({f"{prefix}shared_expert_gate": 1}, hidden, False),
             )
-        router = self.linear({f"{prefix}gate": own.num_experts}, hidden, False)
-        return ExpertsPart(own, router, tuple(up), tuple(down), shared)
+        router = self.linear({f"{prefix}{own.router}": own.num_experts}, hidden, own.has_bias)
+        return ExpertsPart(own, router, packed, shared)
 
     def linear(
         self,
@@ -210,12 +219,6 @@ def norm_weight(config: ModelConfig, source: WeightSource, name: str, size: int)
     assert config.native is not None
     weight = source.tensor(f"{name}.weight", (size,))
     return weight.float() + 1.0 if config.native.norms_add_one else own_memory(weight)
-
-
-def matrix(source: WeightSource, name: str, shape: tuple[int, int]) -> Tensor | LowBitWeight:
-    """A matrix in few bits if it is stored so, else as floats."""
-    found = source.low_bit(name, shape)
-    return source.tensor(name, shape) if found is None else found
 
 
 def _rows(weight: Tensor | LowBitWeight, ranges: Sequence[tuple[int, int]]) -> list[Tensor | LowBitWeight]:

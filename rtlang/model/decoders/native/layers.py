@@ -58,7 +58,7 @@ class LayerStep:
 class AttentionPart:
     """Attention of a layer: q, k and v in one linear layer, rotation fused with the KV write, paged attention, output linear layer.
 
-    `q_norm` and `k_norm` are [head_dim], or [q_size] and [kv_size], as `config.qk_norm` says, or None.
+    `q_norm` and `k_norm` are [head_dim], or [q_size] and [kv_size], as `config.qk_norm` says, or None. `sinks` are [num_q_heads] or None.
     """
 
     config: AttentionConfig
@@ -66,6 +66,7 @@ class AttentionPart:
     q_norm: Tensor | None
     k_norm: Tensor | None
     output: Linear
+    sinks: Tensor | None = None
 
     @property
     def linears(self) -> tuple[Linear, ...]:
@@ -94,7 +95,7 @@ class AttentionPart:
         (cos, sin), k_pool, v_pool = step.rotations[layer], step.kv.k[layer], step.kv.v[layer]
         places = cos, sin, batch.positions, k_pool, v_pool, batch.slot_mapping
         backend.rope_append(q, k, v, *places, *norms, step.eps)
-        options = plan, config.scale, config.sliding_window, None, config.soft_cap, None
+        options = plan, config.scale, config.sliding_window, None, config.soft_cap, self.sinks
         backend.paged_attention(q, k_pool, v_pool, *options, step.out, step.lse)
         out = step.out.view(step.num_tokens, -1)
         for gate in gates:

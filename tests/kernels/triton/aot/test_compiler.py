@@ -65,6 +65,8 @@ ONLY = {
         *LINEAR,
         "finish_product bf16 q4_k gated",
         "low_bit_rows bf16 q6_k",
+        *("route_tokens bf16 qwen3-next", "count_pairs bf16 qwen3-next", "place_pairs bf16 qwen3-next #2"),
+        *("add_slots bf16 qwen3-next", "expert_product bf16 qwen3 16x64", "expert_product bf16 gpt-oss 64x128"),
     ],
     SM_100: [""] if IS_LONG else LINEAR,
     GFX942: [""] if IS_LONG else [WIDE, "sample_stats fp32 128256"],

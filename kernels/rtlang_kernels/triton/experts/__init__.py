@@ -1,0 +1,1 @@
+"""Experts of a layer: routing, sorting of pairs, grouped products and their sum."""
