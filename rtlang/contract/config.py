@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from rtlang.contract.errors import ConfigError
@@ -22,6 +22,11 @@ MAX_NAME_LENGTH = 200
 MAX_SECONDS = 1e6
 """Maximum of every setting in seconds: longer timeouts overflow the clocks of some platforms."""
 _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(@[\w./-]+)?", re.ASCII)
+LEAST_DEVICE_ROWS = 64
+"""Rows of a step on a device unless its memory is for more."""
+# More rows would keep the host from preparing a step in the time of one. With 8 tokens per row, rows that end are replaced at once, if
+# prompts are up to seven times as long as outputs.
+_MAX_DEVICE_ROWS, _STEP_TOKENS, _STEP_TOKENS_PER_ROW, _MAX_DEVICE_STEP_TOKENS = 512, 1024, 8, 2048
 MAX_TARGET_GAP_MS = 1e9
 """Maximum of `target_gap_ms`, which bounds nothing."""
 
@@ -138,14 +143,20 @@ class RuntimeConfig:
     )
     policy: str = _setting("program", "order of waiting requests: program, fcfs or longest_prefix")
     max_rows: int | None = _setting(
-        None, "maximum number of requests in one step; default: 256 on the CPU, 64 on a GPU"
+        None,
+        "maximum number of requests in one step; default: 256 on the CPU, on a GPU as many sequences of 1024 tokens as the KV pool holds, "
+        "from 64 to 512",
     )
     max_running: int | None = _setting(
         None,
         "maximum number of requests that hold KV pages; if there are more than max_rows, they take turns; default: max_rows, "
         "or 1024 on the CPU if max_rows is not set",
     )
-    max_step_tokens: int = _setting(1024, "maximum number of tokens in one step; longer prompts are computed in chunks")
+    max_step_tokens: int | None = _setting(
+        None,
+        "maximum number of tokens in one step; longer prompts are computed in chunks; default: 1024, on a GPU 8 per row and 2048 at most "
+        "if that is more",
+    )
     max_shared_step_tokens: int | None = _setting(
         None,
         "maximum number of tokens in one step while several clients have work; default: 128 on the CPU, max_step_tokens on a GPU",
@@ -298,8 +309,8 @@ class RuntimeConfig:
 
     @property
     def row_limit(self) -> int:
-        """`max_rows` or its default."""
-        return self.max_rows or (256 if self.device == "cpu" else 64)
+        """`max_rows` or its default; the least one on a GPU, whose runner decides when it has loaded the model."""
+        return self.max_rows or (256 if self.device == "cpu" else LEAST_DEVICE_ROWS)
 
     @property
     def running_limit(self) -> int:
@@ -308,10 +319,21 @@ class RuntimeConfig:
         return max(self.row_limit, self.max_running or default)
 
     @property
+    def step_limit(self) -> int:
+        """`max_step_tokens` or its default; the least one on a GPU, as `row_limit`."""
+        return self.max_step_tokens or _STEP_TOKENS
+
+    @property
     def shared_step_limit(self) -> int:
-        """`max_shared_step_tokens` or its default; at most `max_step_tokens`."""
-        default = 128 if self.device == "cpu" else self.max_step_tokens
-        return min(self.max_step_tokens, self.max_shared_step_tokens or default)
+        """`max_shared_step_tokens` or its default; at most `step_limit`."""
+        default = 128 if self.device == "cpu" else self.step_limit
+        return min(self.step_limit, self.max_shared_step_tokens or default)
+
+    def with_device_rows(self, num_rows: int) -> RuntimeConfig:
+        """The settings of a device whose memory is for so many rows: limits that are not set follow from it."""
+        rows = self.max_rows or min(max(num_rows, LEAST_DEVICE_ROWS), _MAX_DEVICE_ROWS)
+        tokens = min(max(_STEP_TOKENS, _STEP_TOKENS_PER_ROW * rows), _MAX_DEVICE_STEP_TOKENS)
+        return replace(self, max_rows=rows, max_step_tokens=self.max_step_tokens or tokens)
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,13 +105,17 @@ class RuntimeSettings(TypedDict, total=False):
     policy: Literal["program", "fcfs", "longest_prefix"]
     """order of waiting requests: program, fcfs or longest_prefix"""
     max_rows: int | None
-    """maximum number of requests in one step; default: 256 on the CPU, 64 on a GPU"""
+    """maximum number of requests in one step; default: 256 on the CPU, on a GPU as many sequences of 1024 tokens as the
+    KV pool holds, from 64 to 512
+    """
     max_running: int | None
     """maximum number of requests that hold KV pages; if there are more than max_rows, they take turns; default:
     max_rows, or 1024 on the CPU if max_rows is not set
     """
-    max_step_tokens: int
-    """maximum number of tokens in one step; longer prompts are computed in chunks"""
+    max_step_tokens: int | None
+    """maximum number of tokens in one step; longer prompts are computed in chunks; default: 1024, on a GPU 8 per row
+    and 2048 at most if that is more
+    """
     max_shared_step_tokens: int | None
     """maximum number of tokens in one step while several clients have work; default: 128 on the CPU, max_step_tokens on
     a GPU

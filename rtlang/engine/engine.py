@@ -156,7 +156,7 @@ class Engine:
             False  # the last step was empty: constraints work outside the steps, or sessions wait for room
         )
         self.retry_at: float | None = None
-        self._isolation = FaultIsolation(config.max_step_tokens)
+        self._isolation = FaultIsolation(config.step_limit)
         compiler.is_busy = lambda: bool(self.scheduler.running)
         self._rebuild = rebuild
         self._rebuilding: Future[Runner] | None = None
@@ -172,7 +172,7 @@ class Engine:
                 lambda request: self.scheduler.rank(request.program.arrival_time, request.spec.priority),
                 wake,
                 states=runner.state_memory,
-                compute_s=partial(compute_seconds, self.step_cost, max_step_tokens=config.max_step_tokens),
+                compute_s=partial(compute_seconds, self.step_cost, max_step_tokens=config.step_limit),
             )
         self.preparation = Preparation(
             compiler, wake, self._queue, self._fail, self.transfers, self.work, prepares_masks=not runner.is_pipelined

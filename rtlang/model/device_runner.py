@@ -56,6 +56,7 @@ _SCORE_CHUNK_BYTES = 256 << 20  # logits of scored tokens held at a time
 _MAX_GRID_ROWS = 1 << 15  # grids are limited to 65535 in the second dimension
 _CACHE_SHARE = 0.85  # share of the memory left by the weights; the rest is for activations, logits and graphs
 _USUAL_TOKENS = 4096  # of a sequence, to divide the memory between pages and states
+_ROW_TOKENS = 1024  # of a sequence, to choose the number of rows: steps are full before all pages are in use
 _WARM_UP_ROWS = 2
 # Keys shared by two rows in the warm-up: enough to split and merge attention for any head geometry.
 _MERGED_KEYS = 1024
@@ -92,6 +93,7 @@ class DeviceRunner:
         group: as for `HostRunner`.
 
     Attributes (after `load`):
+        config: with the limits of a step that follow from the memory.
         model_config, tokenizer, decoder, kv, states: as in `HostRunner`; the last page of `kv` is a scratch page.
         grammars: automata on the device.
         num_replayed, num_eager: number of steps replayed from a graph, and of others.
@@ -155,6 +157,10 @@ class DeviceRunner:
         """Maximum sequence length in tokens: the setting, else the checkpoint's."""
         return self.config.max_model_len or self.model_config.max_position_embeddings
 
+    def with_limits(self, config: RuntimeConfig) -> RuntimeConfig:
+        """See `Runner`."""
+        return config.with_device_rows(self.config.row_limit)
+
     @property
     def page_memory(self) -> DevicePages | None:
         """See `Runner`; None with other ranks, each of which has a part of a page."""
@@ -189,9 +195,12 @@ class DeviceRunner:
                 raise ConfigError("max_model_len", config.max_model_len, f"the checkpoint supports at most {longest}")
             geometries, dtype = self.decoder.geometries, self.decoder.dtype
             kv_dtype = torch.float8_e4m3fn if config.kv_dtype == "float8" else dtype
-            num_pages, num_states = self._pick_sizes(PagedKV.bytes_per_page(geometries, config.page_size, kv_dtype))
+            page_bytes = PagedKV.bytes_per_page(geometries, config.page_size, kv_dtype)
+            num_pages, num_states, num_rows = self._pick_sizes(page_bytes)
             if group is not None:
                 num_pages = group.smallest(num_pages)
+                num_rows = group.smallest(num_rows)
+            self.config = config = config.with_device_rows(num_rows)
             self.kv = PagedKV(geometries, num_pages + 1, config.page_size, dtype, accelerator.device, kv_dtype)
             if num_states:
                 self.states = StateMemory(self.decoder.state_shapes, num_states, accelerator.device)
@@ -211,10 +220,12 @@ class DeviceRunner:
             self._graphs = capture_steps(self.decoder, self.kv, accelerator, *places, agree, self.states)
             self._sampled_at, self.num_replayed, self.num_eager = {}, 0, 0
         logger.info(
-            "KV pool of %d pages of %d tokens on %s, graphs for %s tokens",
+            "KV pool of %d pages of %d tokens on %s, steps of up to %d rows and %d tokens, graphs for %s tokens",
             num_pages,
             config.page_size,
             accelerator.name,
+            config.row_limit,
+            config.step_limit,
             ", ".join(map(str, self._graphs.steps)) or "no",
         )
         if self.states is not None:
@@ -394,13 +405,13 @@ class DeviceRunner:
     def _most_samples(self) -> int:
         """Maximum number of tokens that a step samples."""
         most = self._most_rows()
-        return max(most, self.config.max_step_tokens) if self.config.speculation == "on" else most
+        return max(most, self.config.step_limit) if self.config.speculation == "on" else most
 
     def _graph_sizes(self) -> GraphSizes:
         config, most = self.config, self._most_rows()
         drafted = min(_TOKENS_PER_ROW * most, _MAX_DRAFTED_TOKENS) if config.speculation == "on" else most
         wanted = max(_PROMPT_TOKENS, _TOKENS_PER_ROW * most)
-        return GraphSizes.of(most, drafted, min(config.max_step_tokens, wanted))
+        return GraphSizes.of(most, drafted, min(config.step_limit, wanted))
 
     def _warm_up(self) -> None:
         """Run small steps of each kind, so that kernels are compiled before graphs are captured and before serving."""
@@ -448,16 +459,11 @@ class DeviceRunner:
             self.sample(flight, rows, bitmask if masks else None)
             self.collect(flight)
 
-    def _pick_sizes(self, bytes_per_page: int) -> tuple[int, int]:
-        """Numbers of pages and of states; there is a scratch page besides."""
+    def _pick_sizes(self, bytes_per_page: int) -> tuple[int, int, int]:
+        """Numbers of pages and of states, and of rows that the memory is for; there is a scratch page besides."""
         free, config, size = self.accelerator.free_bytes(), self.config, state_bytes(self.decoder.state_shapes)
-        needs = MemoryNeeds(
-            bytes_per_page,
-            size,
-            usual_pages=-(-min(_USUAL_TOKENS, self.max_model_len) // config.page_size),
-            longest_pages=-(-self.max_model_len // config.page_size),
-            row_limit=config.row_limit,
-        )
+        given = None if config.cache_bytes is None else config.cache_bytes // config.tensor_parallel
+        cache_bytes = given if given is not None else int(_CACHE_SHARE * free)
         if config.num_pages is not None:
             page_bytes = (config.num_pages + 1) * bytes_per_page
             needed = page_bytes + (LEAST_STATES * size if size else 0)
@@ -466,17 +472,27 @@ class DeviceRunner:
                     "num_pages", config.num_pages, f"the KV pool needs {needed:,} bytes, but only {free:,} are free"
                 )
             left = int(_CACHE_SHARE * (free - page_bytes))
-            return config.num_pages, states_beside(needs, config.num_pages, left, config.state_fraction)
-        given = None if config.cache_bytes is None else config.cache_bytes // config.tensor_parallel
-        cache_bytes = given if given is not None else int(_CACHE_SHARE * free)
-        if cache_bytes > free:
+            cache_bytes = page_bytes + (left if size else 0)
+        elif cache_bytes > free:
             raise ConfigError("cache_bytes", config.cache_bytes, f"only {free:,} bytes of memory are free")
+        row_pages = -(-min(_ROW_TOKENS, self.max_model_len) // config.page_size)
+        num_rows = cache_bytes // max(1, row_pages * bytes_per_page + 2 * size)
+        num_rows = max((count for count in GRAPH_TOKENS if count <= num_rows), default=1)
+        needs = MemoryNeeds(
+            bytes_per_page,
+            size,
+            usual_pages=-(-min(_USUAL_TOKENS, self.max_model_len) // config.page_size),
+            longest_pages=-(-self.max_model_len // config.page_size),
+            row_limit=config.with_device_rows(num_rows).row_limit,
+        )
+        if config.num_pages is not None:
+            return config.num_pages, states_beside(needs, config.num_pages, left, config.state_fraction), num_rows
         num_pages, num_states = divide_cache(needs, cache_bytes, config.state_fraction)
         if num_pages < 3 or (size and num_states < LEAST_STATES):
             of_states = f"{LEAST_STATES} states of {size:,} bytes and " if size else ""
             reason = f"a page takes {bytes_per_page:,} bytes, and at least {of_states}three pages are needed"
             raise ConfigError("cache_bytes", cache_bytes, reason)
-        return num_pages - 1, num_states
+        return num_pages - 1, num_states, num_rows
 
 
 def _all_agree(group: RankGroup, claim: bool) -> bool:

@@ -119,6 +119,10 @@ class HostRunner:
         """Maximum sequence length in tokens: the setting, else the checkpoint's."""
         return self.config.max_model_len or self.model_config.max_position_embeddings
 
+    def with_limits(self, config: RuntimeConfig) -> RuntimeConfig:
+        """See `Runner`: the settings as they are."""
+        return config
+
     @property
     def page_memory(self) -> PageMemory:
         """See `Runner`."""

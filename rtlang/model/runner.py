@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.step import Row, Step, StepOutput
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.text.tokenizer import Tokenizer
@@ -106,6 +107,9 @@ class Runner(Protocol):
     @property
     def max_model_len(self) -> int:
         """Maximum sequence length in tokens."""
+
+    def with_limits(self, config: RuntimeConfig) -> RuntimeConfig:
+        """The settings with the limits of a step that the memory of a device decides; others stay."""
 
     @property
     def page_memory(self) -> PageMemory | None:

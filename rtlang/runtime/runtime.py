@@ -117,6 +117,7 @@ class Runtime:
     ) -> None:
         self.config = runtime_config(config, model, settings)
         self.metrics = Metrics()
+        self._settled = self.config  # with the limits of steps that the first runner decided
         self._runner: Runner | None = None
         self._rebuild = RunnerRebuild(self._replaced_runner)
         self._compiler: ConstraintCompiler | None = None
@@ -465,6 +466,7 @@ class Runtime:
         self._runner = runner = self._new_runner()
         try:
             runner.load()
+            self._settled = config = runner.with_limits(self.config)
             exclude_computation(self._watch, runner)
             limits, account = shared_limits(_NUM_WORKERS), self.metrics.principals.engine_work
             self._work = FairExecutor(_NUM_WORKERS, "rtlang-work", limits, account, trim_memory=Engine.trim_memory)
@@ -472,7 +474,7 @@ class Runtime:
             vocab_size = runner.model_config.vocab_size
             spans = self._spans
             self._compiler = ConstraintCompiler(
-                self.config,
+                config,
                 runner.tokenizer,
                 vocab_size,
                 self.metrics,
@@ -481,17 +483,17 @@ class Runtime:
             if self._is_closed:
                 raise EngineDeadError(_CLOSED)
             self._engine = Engine(
-                self.config,
+                config,
                 LoadedModel(
                     runner,
-                    draft_model=load_draft_model(self.config, runner, self._watch),
-                    cost=StepCost() if runner.is_pipelined else calibrated(runner, self.config.page_size),
+                    draft_model=load_draft_model(config, runner, self._watch),
+                    cost=StepCost() if runner.is_pipelined else calibrated(runner, config.page_size),
                 ),
                 self._compiler,
                 wake,
                 check_every_step=os.environ.get("RTLANG_DEBUG") == "1",
                 rebuild=self._rebuild.start,
-                public_prompts=read_public_prompts(self.config.public_prompts, runner.tokenizer, runner.max_model_len),
+                public_prompts=read_public_prompts(config.public_prompts, runner.tokenizer, runner.max_model_len),
             )
             return self._engine
         except BaseException:
@@ -499,7 +501,7 @@ class Runtime:
             raise
 
     def _new_runner(self) -> Runner:
-        return new_runner(self.config, self._stop)
+        return new_runner(self._settled, self._stop)
 
     def _stop(self, error: EngineDeadError) -> None:
         if self._loop is not None:

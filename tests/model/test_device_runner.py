@@ -10,6 +10,7 @@ import os
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -308,6 +309,37 @@ def test_a_step_that_fits_no_graph_is_computed_and_logged_once(
     assert [record.getMessage() for record in caplog.records if record.name == "rtlang.model.gpu.device_graphs"] == [
         "a step of 1 tokens does not fit its graph; launching kernel by kernel"
     ]
+
+
+# KV of an 8B Llama in bfloat16: 32 layers of 8 heads of 128; memory that the weights leave, in GB
+@pytest.mark.parametrize(
+    ("gigabytes", "rest", "rows", "tokens"),
+    [
+        (80 - 16.1, {}, 384, 2048),
+        (80 - 16.1, {"kv_dtype": "float8"}, 512, 2048),
+        (24 - 16.1, {}, 64, 1024),
+        (48 - 16.1, {}, 192, 1536),
+        (24 - 16.1, {"max_rows": 300}, 300, 2048),
+        (80 - 16.1, {"max_step_tokens": 700}, 384, 700),
+        (80 - 16.1, {"num_pages": 1000}, 64, 1024),
+        (80 - 16.1, {"cache_bytes": 40 << 30}, 320, 2048),
+        (80 - 16.1, {"max_model_len": 512}, 512, 2048),
+    ],
+    ids=str,
+)
+def test_rows_and_tokens_of_a_step_follow_the_memory(
+    gigabytes: float, rest: dict[str, Any], rows: int, tokens: int, triton: None
+) -> None:
+    runner = DeviceRunner(RuntimeConfig(device=DEVICE, **rest), InterpretedAccelerator())
+    runner.model_config = SimpleNamespace(max_position_embeddings=8192)  # type: ignore[assignment]
+    runner.decoder = SimpleNamespace(state_shapes=())  # type: ignore[assignment]
+    runner.accelerator.free_bytes = lambda: int(gigabytes * 1e9)  # type: ignore[method-assign]
+    item = 1 if rest.get("kv_dtype") == "float8" else 2
+    num_pages, _, num_rows = runner._pick_sizes(16 * 2 * 32 * 8 * 128 * item)
+    config = runner.config.with_device_rows(num_rows)
+    assert (config.row_limit, config.running_limit, config.step_limit) == (rows, rows, tokens)
+    assert num_pages * 16 >= 4096
+    assert config.with_device_rows(1) == config, "a runner in its place has the same"
 
 
 class Repeats:

@@ -28,7 +28,10 @@ from rtlang.console.source import CommandError
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.request_graph import Generate, RequestGraph, Text
+from rtlang.model.device_runner import DeviceRunner
+from rtlang.model.layers.attention import PagedKV
 from rtlang.model.text.tokenizer import Tokenizer
+from rtlang.runtime.runtime import Runtime
 from rtlang_bench.command import command, progress
 from rtlang_bench.device.pretended import ENVIRONMENT, pretended_device, write_model
 
@@ -79,9 +82,6 @@ class _Steps:
     @contextmanager
     def recorded(self) -> Iterator[None]:
         """Record the steps of all device runners until the exit. Pages are not copied: that is the device's work."""
-        from rtlang.model.device_runner import DeviceRunner
-        from rtlang.model.layers.attention import PagedKV
-
         launch, found = DeviceRunner.launch, self.found
 
         def recorded(runner: Any, step: Any) -> Any:
@@ -99,7 +99,7 @@ class _Steps:
 
 
 def measure(
-    num_rows: int | None,
+    num_rows: int,
     prompts: tuple[int, ...],
     num_requests: int = 512,
     *,
@@ -109,15 +109,13 @@ def measure(
     """Run a load for each length of prompts.
 
     Args:
-        num_rows: `max_rows`; None for the default.
+        num_rows: `max_rows`.
         prompts: numbers of tokens, about.
         tell: receives a line about the present work.
         settings: of `RuntimeConfig`.
     """
     results = []
     with TemporaryDirectory(prefix="rtlang-bench-") as folder, pretended_device() as script:
-        from rtlang.runtime.runtime import Runtime
-
         script.set([[1234]])
         given = {"num_pages": 1 << 15, "page_size": _PAGE_SIZE, "max_model_len": _MAX_LEN, "num_threads": 1, **settings}
         config = RuntimeConfig(
@@ -131,13 +129,11 @@ def measure(
         steps = _Steps([])
         with steps.recorded(), Runtime(config=config) as runtime:
             for num_tokens in prompts:
-                tell(f"{num_rows or 'usual'} rows, prompts of {num_tokens} tokens")
+                tell(f"{num_rows} rows, prompts of {num_tokens} tokens")
                 graphs = _graphs(runtime.tokenizer, num_requests, num_tokens)
                 steps.found.clear()
                 run_on_target(runtime, graphs)
-                results.append(
-                    _result(steps, runtime.stats()["max_rows"] if num_rows is None else num_rows, num_tokens)
-                )
+                results.append(_result(steps, num_rows, num_tokens))
     return results
 
 
@@ -147,16 +143,15 @@ def _result(steps: _Steps, num_rows: int, num_prompt_tokens: int) -> LiveLoad:
         if is_replayed:
             times[is_mixed].append(1e3 * seconds)
     num_replayed = sum(map(len, times.values()))
-    decoding, mixed = (statistics.median(times[is_mixed] or [0.0]) for is_mixed in (False, True))
     return LiveLoad(
         num_rows,
         num_prompt_tokens,
         num_replayed,
-        len(steps.found) - num_replayed,
-        sum(is_mixed for _, is_mixed, *_ in steps.found),
-        decoding,
-        mixed,
-        max(num_tokens for num_tokens, *_ in steps.found),
+        num_eager=len(steps.found) - num_replayed,
+        num_mixed=sum(is_mixed for _, is_mixed, *_ in steps.found),
+        decoding_ms=statistics.median(times[False] or [0.0]),
+        mixed_ms=statistics.median(times[True] or [0.0]),
+        largest=max(num_tokens for num_tokens, *_ in steps.found),
     )
 
 

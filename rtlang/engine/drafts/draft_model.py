@@ -63,7 +63,7 @@ class DraftModel:
         self.seconds = 0.0
         self.num_steps = self.num_failures = 0
         self._runner, self._clock = runner, clock
-        self._max_step_tokens, self._page_size = config.max_step_tokens, config.page_size
+        self._max_step_tokens, self._page_size = config.step_limit, config.page_size
         self._max_tokens = min(runner.max_model_len, runner.num_pages * config.page_size)
         self._target_vocab_size, self._vocab_size = target_vocab_size, runner.model_config.vocab_size
         self._rest = 0

@@ -127,7 +127,7 @@ def planner_for(config: RuntimeConfig, cost: StepCost) -> StepPlanner:
     """The planner of an engine with these settings."""
     return StepPlanner(
         cost,
-        max_step_tokens=config.max_step_tokens,
+        max_step_tokens=config.step_limit,
         max_shared_step_tokens=config.shared_step_limit,
         max_rows=config.row_limit,
         target_gap_s=None if config.target_gap_ms is None else config.target_gap_ms / 1e3,

@@ -22,6 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.step import Row, Step, StepOutput
 from rtlang.model.batch import Batch
 from rtlang.model.draft_heads.draft_head import DraftHead
@@ -94,6 +95,10 @@ class HeadRunner:
     def scratch_pages(self) -> range:
         """The pages for drafts."""
         return range(self.num_pages, self._kv.num_pages)
+
+    def with_limits(self, config: RuntimeConfig) -> RuntimeConfig:
+        """See `Runner`: the settings as they are."""
+        return config
 
     def load(self) -> None:
         """See `Runner`; the head is loaded with the model."""

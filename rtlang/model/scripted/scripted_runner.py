@@ -131,6 +131,10 @@ class ScriptedRunner:
         """Pages in the pool."""
         return len(self._slots)
 
+    def with_limits(self, config: RuntimeConfig) -> RuntimeConfig:
+        """See `Runner`: the settings as they are."""
+        return config
+
     @property
     def page_memory(self) -> PageMemory:
         """See `Runner`: the runner itself."""

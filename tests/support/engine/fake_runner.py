@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.step import Row, SampledRow, SampledToken, Step, StepOutput
 from rtlang.model.text.chat import ChatTemplate
@@ -149,6 +150,9 @@ class FakeRunner:
 
     def __post_init__(self) -> None:
         self.slots = np.full((self.num_pages, self.page_size), -1, dtype=np.int64)
+
+    def with_limits(self, config: RuntimeConfig) -> RuntimeConfig:
+        return config
 
     @property
     def page_memory(self) -> FakeRunner:
