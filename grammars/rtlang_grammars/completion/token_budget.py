@@ -100,6 +100,8 @@ class TokenBudget:
         """Keep a path of at most `left` tokens for the text after `token_id`. Returns False, and changes nothing, if none is found."""
         path, offset = self._path, self._offset
         data = path.data
+        if not data and matcher.is_accepting:
+            return True
         text = self._search.vocabulary.spelled(token_id)
         is_open = offset < len(data)
         if is_open and data[offset] == TOKEN_LEAD and data.startswith(as_itself := spelling(token_id), offset):

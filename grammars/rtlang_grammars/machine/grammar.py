@@ -6,7 +6,7 @@ Each step fetches the workspace of the calling thread and the published tables o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,52 +45,52 @@ Configuration = NDArray[np.int64]
 _FORCED_BYTES = 4096
 _MAX_KNOWN = 4096
 """Steps that a grammar remembers; all are forgotten when there are more."""
-_BYTES_A_STEP = 200  # of the objects of a step
-_MAX_KNOWN_BYTES = 256
-"""Bytes of a text whose step is remembered."""
+_BYTES_A_PLACE, _BYTES_A_STEP = 500, 100  # of their objects
 
 
-class TableState(NamedTuple):
+class TableState:
     """A place in a text.
 
     Attributes:
         configuration: the heads and frames there; never changed.
         is_complete: whether the text may end there.
+        steps: see `MatcherState`; None before the place is known to the grammar.
     """
 
-    configuration: Configuration
-    is_complete: bool
+    __slots__ = ("configuration", "is_complete", "steps")
+
+    def __init__(self, configuration: Configuration, is_complete: bool) -> None:
+        self.configuration, self.is_complete = configuration, is_complete
+        self.steps: dict[int | bytes, Any] | None = None
 
 
-_UNKNOWN_STEP = TableState(np.zeros(0, dtype=np.int64), False)
-
-
-class _KnownSteps:
-    """Steps that were taken before: texts of one grammar pass the same places again and again. Harmless if threads race.
-
-    Attributes:
-        places: by configuration, so that equal places are one object.
-        steps: by configuration and token or text, the place reached; None where that cannot follow.
-    """
+class _KnownPlaces:
+    """Places that texts have come to: equal ones are one object, which remembers the steps from it. Harmless if threads race."""
 
     def __init__(self) -> None:
-        self.places: dict[bytes, TableState] = {}
-        self.steps: dict[tuple[bytes, int | bytes], TableState | None] = {}
+        self._places: dict[bytes, TableState] = {}
+        self._num_steps = 0
 
     @property
     def num_bytes(self) -> int:
-        """Memory of the steps, about: keys and places have the size of a configuration."""
-        each = next(iter(self.steps), None)
-        return 0 if each is None else 2 * len(self.steps) * (len(each[0]) + _BYTES_A_STEP)
+        """Memory of the places and steps, about: keys and places have the size of a configuration."""
+        each = next(iter(self._places), b"")
+        return len(self._places) * (2 * len(each) + _BYTES_A_PLACE) + self._num_steps * _BYTES_A_STEP
 
-    def note(self, key: tuple[bytes, int | bytes], place: TableState | None) -> TableState | None:
-        """Remember a step; returns the place reached."""
-        if len(self.steps) >= _MAX_KNOWN:
-            self.places, self.steps = {}, {}
-        if place is not None:
-            place = self.places.setdefault(place.configuration.tobytes(), place)
-        self.steps[key] = place
-        return place
+    def find(self, place: TableState) -> TableState:
+        """The known place that equals a place; else this one is known from now on."""
+        found = self._places.setdefault(place.configuration.tobytes(), place)
+        if found.steps is None:
+            found.steps = {}
+        self._num_steps += 1  # the caller, who did not know it, remembers the step to it
+        if self._num_steps > _MAX_KNOWN:
+            self._forget()
+        return found
+
+    def _forget(self) -> None:
+        places, self._places, self._num_steps = self._places, {}, 0
+        for place in places.values():  # those that are still in use remember nothing more
+            place.steps = None
 
 
 class MachineGrammar:
@@ -104,7 +104,7 @@ class MachineGrammar:
 
     def __init__(self, index: VocabularyIndex, tables: Tables, start: int, max_mask_bytes: int = 32 << 20) -> None:
         self.index, self.tables = index, tables
-        self._known = _KnownSteps()
+        self._known = _KnownPlaces()
         if tables.snapshot is None:
             tables.publish()
         configuration = start_configuration(start)
@@ -132,18 +132,6 @@ class MachineGrammar:
         Args:
             data: read-only: for writable arrays the code would be compiled once more, which takes 10 s or more.
         """
-        if not 0 < end - start <= _MAX_KNOWN_BYTES:
-            return self._advance(configuration, data, start, end)
-        known, key = self._known, (configuration.tobytes(), data[start:end].tobytes())
-        found = known.steps.get(key, _UNKNOWN_STEP)
-        if found is _UNKNOWN_STEP:
-            found = known.note(key, self._advance(configuration, data, start, end))
-        return found
-
-    def _advance(
-        self, configuration: Configuration, data: NDArray[np.uint8], start: int, end: int
-    ) -> TableState | None:
-        """As `advance`, without looking at the known steps."""
         workspace, tables = self.index.workspace, self.tables.published
         while True:
             code = walks.advance(
@@ -166,28 +154,20 @@ class MachineGrammar:
                 found = workspace.C[: item(1)].copy()
                 # The workspace has words of other places here; without them, equal places have equal words.
                 found[BOUNDS + min(found.item(NUM_LEVELS), MAX_LEVELS) : NUM_HEADS] = 0
-                return TableState(found, item(5) != 0)
+                return self._known.find(TableState(found, item(5) != 0))
             if code not in (NEED_ROW, NO_SPACE):
                 return None
             tables = self._provide(code, tables, workspace)
 
     def after(self, configuration: Configuration, token_id: int) -> TableState | None:
         """The place after a token; None where it cannot follow."""
-        known, key = self._known, (configuration.tobytes(), token_id)
-        found = known.steps.get(key, _UNKNOWN_STEP)
-        if found is _UNKNOWN_STEP:
-            found = known.note(key, self._after(configuration, token_id))
-        return found
-
-    def _after(self, configuration: Configuration, token_id: int) -> TableState | None:
-        """As `after`, without looking at the known steps."""
         trie = self.index.trie
         if not 0 <= token_id < len(trie.offsets) - 1:
             return None
         start, end = trie.offsets[token_id], trie.offsets[token_id + 1]
         if start == end:
             return None
-        place = self._advance(configuration, trie.data, start, end)
+        place = self.advance(configuration, trie.data, start, end)
         return self._counted(place) if place is not None and self.tables.token_bounds else place
 
     def _counted(self, place: TableState) -> TableState:
@@ -203,7 +183,7 @@ class MachineGrammar:
                 found[at + 1] += 1
                 if found[at + 1] >= most:
                     found[at], found[at + 1] = ended, 0
-        return place if found is place.configuration else TableState(found, place.is_complete)
+        return place if found is place.configuration else self._known.find(TableState(found, place.is_complete))
 
     def complete_row(self, state: int) -> None:
         """Build a row that was left open."""

@@ -18,6 +18,9 @@ from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.errors import EmptyMaskError
 from rtlang_grammars.spec.work_limit import WorkLimit
 
+_MAX_KNOWN_BYTES = 256
+"""Bytes of a text whose step is remembered."""
+
 
 class MatcherState(Protocol):
     """A place in a text, which never changes."""
@@ -29,6 +32,10 @@ class MatcherState(Protocol):
     @property
     def is_complete(self) -> bool:
         """Whether the text may end there."""
+
+    @property
+    def steps(self) -> dict[int | bytes, Any] | None:
+        """Places reached from here before, by token or text, to which matchers add; None if nothing is remembered here."""
 
 
 class MatcherGrammar(Protocol):
@@ -161,7 +168,13 @@ class MachineMatcher:
         """
         if self._has_ended:
             return False
-        following = self._grammar.after(self._path[-1].configuration, token_id)
+        place = self._path[-1]
+        steps = place.steps
+        following = None if steps is None else steps.get(token_id)
+        if following is None:
+            following = self._grammar.after(place.configuration, token_id)
+            if following is not None and steps is not None:
+                steps[token_id] = following
         if following is not None:
             self._path.append(following)
             self._ids.append(token_id)
@@ -293,10 +306,15 @@ class MachineMatcher:
         if self._has_ended:
             return False
         place = self._path[-1]
-        if data:
-            following = self._grammar.advance(place.configuration, np.frombuffer(data, dtype=np.uint8), 0, len(data))
-            return following is not None and following.is_complete
-        return place.is_complete
+        if not data:
+            return place.is_complete
+        steps = place.steps
+        following = None if steps is None else steps.get(data)
+        if following is None:
+            following = self._after_bytes(data)
+            if following is not None and steps is not None and len(data) <= _MAX_KNOWN_BYTES:
+                steps[data] = following
+        return following is not None and following.is_complete
 
     @property
     def temperature(self) -> float | None:

@@ -37,6 +37,10 @@ class Readings(NamedTuple):
     configuration: Configuration
     is_complete: bool
 
+    @property
+    def steps(self) -> None:
+        """See `MatcherState`."""
+
 
 class _Group(NamedTuple):
     """Ordinary tokens that belong to the same sets of the grammar.

@@ -1,8 +1,11 @@
-"""Masks that allow no token, in vocabularies that lack a byte."""
+"""Masks that allow no token, in vocabularies that lack a byte; steps that a grammar remembers."""
 
 from __future__ import annotations
 
 import pickle
+import random
+import re
+from itertools import product
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ from rtlang_grammars import (
     Vocabulary,
     fill_batch,
 )
+from rtlang_grammars.machine import grammar
 from rtlang_grammars.machine.batch import fill_tree
 
 LARK = Constraint(ConstraintKind.LARK, 'start: "a" NUMBER "c" | "b"\nNUMBER: /[0-9]/')
@@ -59,3 +63,28 @@ def test_a_complete_text_may_have_no_token(constraint: Constraint) -> None:
 def test_a_constraint_that_no_token_begins_is_refused(constraint: Constraint) -> None:
     with pytest.raises(GrammarError, match="no token of the vocabulary begins a text of the constraint"):
         backend("cd1").compile(constraint)
+
+
+@pytest.mark.parametrize("num_known", [3, 4096])
+def test_remembered_steps_lead_where_others_do(num_known: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many texts pass the same places; with few known steps, these are forgotten again and again."""
+    monkeypatch.setattr(grammar, "_MAX_KNOWN", num_known)
+    pattern = "(ab|ba){1,3}c*|[a-c]{2,4}a|c(c|b)*"
+    compiled, rng, seen = backend("abc").compile(Constraint(ConstraintKind.REGEX, pattern)), random.Random(0), set()
+    for _ in range(120):
+        matcher, text = compiled.matcher(), ""
+        for _ in range(9):
+            token = rng.randrange(3)
+            before = matcher.is_accepting, matcher.is_terminated
+            if matcher.accept_token(token):
+                text += "abc"[token]
+            else:
+                assert before == (matcher.is_accepting, matcher.is_terminated)
+            assert matcher.is_accepting == bool(re.fullmatch(pattern, text)), text
+            for rest in (b"c", b"ab", b"a", b""):
+                assert matcher.completes_bytes(rest) == bool(re.fullmatch(pattern, text + rest.decode())), (text, rest)
+            if matcher.is_accepting:
+                more = (text + "".join(each) for n in range(1, 6) for each in product("abc", repeat=n))
+                assert matcher.is_terminated == (not any(re.fullmatch(pattern, each) for each in more))
+            seen.add(text)
+    assert len(seen) > 60

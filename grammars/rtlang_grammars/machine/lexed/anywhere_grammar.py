@@ -48,6 +48,7 @@ class AnywhereState:
     """
 
     __slots__ = ("configuration", "is_complete")
+    steps = None
 
     def __init__(self, configuration: Readings, is_complete: bool) -> None:
         self.configuration, self.is_complete = configuration, is_complete

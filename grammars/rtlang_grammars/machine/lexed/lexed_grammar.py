@@ -36,6 +36,10 @@ class LexedState(NamedTuple):
     configuration: Configuration
     is_complete: bool
 
+    @property
+    def steps(self) -> None:
+        """See `MatcherState`."""
+
 
 class LexedGrammar:
     """Tables bound to a vocabulary. Safe to use from several threads, one at a time inside.
