@@ -34,12 +34,12 @@ from rtlang.model.loading.hub import download_weights, hub_directory, hub_file
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.loading.model_names import HubName, path_obstacle
 from rtlang.model.loading.published import read_config
-from rtlang.model.loading.quantized.schemes import least_bits, quantization_obstacle
+from rtlang.model.loading.quantized.schemes import least_bits, noise_format, quantization_obstacle
 from rtlang.model.loading.safetensors_weights import SafetensorsWeights
 from rtlang.model.parallel.group import RankGroup
 from rtlang.model.parallel.weight_parts import part_of
 from rtlang.model.text.tokenizer import Tokenizer
-from rtlang_kernels.contract.low_bit import LinearInputs, takes_float8_inputs
+from rtlang_kernels.contract.low_bit import LinearInputs, ScaleType, takes_float8_inputs
 from rtlang_kernels.planning.tile_sizes import float8_product_obstacle
 
 logger = logging.getLogger(__name__)
@@ -109,10 +109,16 @@ def load_model(
         obstacle = float8_product_obstacle(device)
         if obstacle is not None:
             raise ConfigError("linear_inputs", "float8", f"expected float on this device: {obstacle}")
-        logger.info("linear inputs: %s", _float8_share(weights))
+        logger.info("linear inputs: %s", _float8_share(weights, model_config))
+    if (
+        is_dummy
+        and model_config.quantization is not None
+        and not (is_native and noise_format(model_config.quantization))
+    ):
+        logger.warning("%s: dummy weights of this format are floats", directory)
     if is_native:
         source = (
-            DummySource(config.weights_seed, dtype, device)
+            DummySource(config.weights_seed, dtype, device, noise_format(model_config.quantization))
             if weights is None
             else CheckpointSource(
                 weights,
@@ -192,11 +198,16 @@ def float8_share(config: RuntimeConfig) -> str:
     directory = model_directory(config.model)
     model_config = ModelConfig.from_pretrained(directory)
     if config.weights == "dummy":
-        return _float8_share(None)
-    return _float8_share(_opened(config, directory, model_config, _fetched_weights(config, directory, model_config))[0])
+        return _float8_share(None, model_config)
+    weights, _ = _opened(config, directory, model_config, _fetched_weights(config, directory, model_config))
+    return _float8_share(weights, model_config)
 
 
-def _float8_share(weights: CheckpointWeights | None) -> str:
+def _float8_share(weights: CheckpointWeights | None, model_config: ModelConfig) -> str:
+    if weights is None:
+        fmt = noise_format(model_config.quantization)
+        if fmt is not None and fmt.is_float8 and fmt.scales is ScaleType.NONE:
+            return "float8 for the projections, which are noise"
     found = [] if weights is None else [weights.low_bit(name) for name in weights.names() if ".experts" not in name]
     few_bits = [weight for weight in found if weight is not None]
     num_fitting = sum(map(takes_float8_inputs, few_bits))
@@ -291,6 +302,8 @@ def _weight_bytes(
     dtype = pick_dtype(config.dtype, config.device)
     if _is_native(config, model_config):
         needed = native_bytes(part_of(model_config, num_ranks), dtype)
+        if weights is None and noise_format(model_config.quantization) is not None:
+            return int(needed * min(1.0, least_bits(model_config.quantization) / (8 * dtype.itemsize)))
         if weights is None or not _may_have_codes(model_config, weights):
             return needed
         return int(needed * min(1.0, held_bytes(weights, dtype) / native_bytes(model_config, dtype)))

@@ -288,6 +288,20 @@ def test_dummy_weights_need_no_weight_files_and_repeat_with_their_seed(tmp_path:
     assert decoder.dtype is torch.bfloat16
 
 
+def test_dummy_weights_have_the_format_of_the_configuration(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = make_checkpoint(tmp_path, "llama", num_hidden_layers=1)
+    content = json.loads((path / "config.json").read_text())
+    for config, is_noise in (({"quant_method": "fp8"}, True), ({"quant_method": "mxfp4"}, False)):
+        (path / "config.json").write_text(json.dumps({**content, "quantization_config": config}))
+        caplog.clear()
+        decoder = load(path, weights="dummy")
+        assert all(linear.is_low_bit == is_noise for linear in decoder._layers[0].linears)
+        assert any("dummy weights of this format are floats" in message for message in caplog.messages) != is_noise
+    needed = weight_bytes(RuntimeConfig(model=str(path), weights="dummy", dtype="float32"))
+    (path / "config.json").write_text(json.dumps({**content, "quantization_config": {"quant_method": "fp8"}}))
+    assert weight_bytes(RuntimeConfig(model=str(path), weights="dummy", dtype="float32")) == needed // 4
+
+
 def test_dtype_auto_follows_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader, "_has_native_bfloat16", lambda: True)
     assert pick_dtype("auto") is torch.bfloat16

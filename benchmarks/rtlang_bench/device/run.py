@@ -32,6 +32,7 @@ from rtlang.model.decoders.native_decoder import native_bytes
 from rtlang.model.gpu.accelerator import accelerator_for
 from rtlang.model.loader import model_directory, pick_dtype
 from rtlang.model.loading.model_config import ModelConfig
+from rtlang.model.loading.quantized.schemes import noise_format
 from rtlang.runtime.process import precompile
 from rtlang.runtime.runtime import Runtime
 from rtlang_bench.device import families as device_families
@@ -50,6 +51,20 @@ SHAPE_8B: dict[str, Any] = {
     "rope_theta": 500_000.0,
     "tie_word_embeddings": False,
 }
+# quantization_config of published checkpoints of this shape: float8 with a scale per output, and int4 in groups.
+FLOAT8: dict[str, Any] = {
+    "quant_method": "compressed-tensors",
+    "format": "float-quantized",
+    "config_groups": {
+        "group_0": {
+            "targets": ["Linear"],
+            "weights": {"num_bits": 8, "type": "float", "symmetric": True, "strategy": "channel"},
+            "input_activations": {"num_bits": 8, "type": "float", "dynamic": True, "strategy": "token"},
+        }
+    },
+    "ignore": ["lm_head"],
+}
+INT4: dict[str, Any] = {"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemm", "zero_point": True}
 # Text of any length, with the same masks as the strings of a schema. A random model ends it only by chance.
 FREE_TEXT = Constraint(ConstraintKind.REGEX, "[ -~]*")
 # Lines of JSON, followed on the device; and a string whose counted length has more states than the device holds, so that its masks come
@@ -81,13 +96,21 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to measure: the model's shape, the cases, the number of tokens of the short and the long run, and repeats of both."""
+    """What to measure.
+
+    Attributes:
+        shape: of the model, whose weights are noise; with a quantization_config, in its format.
+        short_tokens, long_tokens: number of tokens of the short and the long run.
+        repeats: of both.
+        linear_inputs: see `RuntimeConfig`.
+    """
 
     shape: Mapping[str, Any]
     cases: tuple[Case, ...]
     short_tokens: int = 16
     long_tokens: int = 144
     repeats: int = 3
+    linear_inputs: str = "int8"
 
 
 FULL = Plan(
@@ -105,6 +128,20 @@ FULL = Plan(
         Case("64 over one prefix, not shared", 64, 4096, shared_tokens=4032, prefix_sharing=False),
     ),
 )
+
+
+def _few_bits(name: str, config: dict[str, Any], linear_inputs: str = "int8") -> Plan:
+    """Two cases of the full plan with weights of few bits."""
+    cases = tuple(Case(f"batch {rows}, {name}", rows, 1024) for rows in (1, 64))
+    return Plan(SHAPE_8B | {"quantization_config": config}, cases, linear_inputs=linear_inputs)
+
+
+FEW_BITS = {
+    "float8": _few_bits("float8", FLOAT8),
+    "int4": _few_bits("int4", INT4),
+    "float8 inputs": _few_bits("float8 inputs", FLOAT8, "float8"),
+}
+PLANS = (FULL, *FEW_BITS.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +221,7 @@ def measure(
             _with_pool(config, partial(_cache_bytes, config, model)),
             model=str(directory),
             weights="dummy",
+            linear_inputs=plan.linear_inputs,
             max_rows=most,
             max_step_tokens=STEP_TOKENS,
             max_model_len=longest + 16,
@@ -281,12 +319,17 @@ def _graphs(runtime: Runtime, case: Case, num_tokens: int) -> tuple[RequestGraph
 
 
 def floor_us(model: ModelConfig, config: RuntimeConfig, case: Case, plan: Plan, bytes_per_s: float) -> float:
-    """Lower bound of a case's step time in microseconds: reading all weights but the embedding, and each distinct key and value, once."""
+    """Lower bound of a case's step time in microseconds: reading all weights but the embedding, and each distinct key and value, once.
+
+    Weights of few bits count without their scales.
+    """
     assert model.native is not None
     item = pick_dtype(config.dtype, config.device).itemsize
+    few_bits = noise_format(model.quantization)
     heads = model.num_q_heads + model.num_kv_heads
     layer = 2 * model.hidden_size * heads * model.head_dim + 3 * model.hidden_size * model.native.intermediate_size
-    weights = (layer * model.num_layers + model.vocab_size * model.hidden_size) * item
+    weights = layer * model.num_layers * (item if few_bits is None else few_bits.bits / 8)
+    weights += model.vocab_size * model.hidden_size * item
     shared = case.shared_tokens if case.prefix_sharing else 0
     decoded = sum(token_counts(case, plan)) / 2
     tokens = shared + case.num_rows * (case.prompt_tokens - shared + decoded)
@@ -310,7 +353,7 @@ def run(
     config: RuntimeConfig,
     output: Output,
     *,
-    plan: Plan = FULL,
+    plans: Sequence[Plan] = PLANS,
     budget_s: float = 480.0,
     is_quick: bool = False,
     clock: Callable[[], float] = time.perf_counter,
@@ -360,15 +403,18 @@ def run(
     found = device_run.run_tasks(tasks, output, is_after(KERNELS_SHARE))
     accelerator.release()
     if is_right:
-        with output.part("decoding"):
-            lines = []
-            for line in measure(config, plan, ceilings.bytes_per_s, output, is_late=is_after(CASES_SHARE), clock=clock):
-                lines.append(line)
-                output.write(text_of(line))
-                output.figure({"kind": "decoding"} | asdict(line))
-            for text in comparisons(lines):
-                output.write(text)
-        accelerator.release()
+        lines: list[Line] = []
+        for plan in plans:
+            with output.part("decoding"):
+                for line in measure(
+                    config, plan, ceilings.bytes_per_s, output, is_late=is_after(CASES_SHARE), clock=clock
+                ):
+                    lines.append(line)
+                    output.write(text_of(line))
+                    output.figure({"kind": "decoding"} | asdict(line))
+            accelerator.release()
+        for text in comparisons(lines):
+            output.write(text)
     device_families.run(config, output, families, is_after(LEFT_SHARE))
     for name in families:
         output.write(f"check {name}: not run: out of time")
@@ -390,7 +436,7 @@ def text_of(line: Line) -> str:
 
 
 def comparisons(lines: Sequence[Line]) -> list[str]:
-    """Throughput ratios of paired cases, one line each: constrained to unconstrained, shared to not shared."""
+    """Throughput ratios of paired cases, one line each: constrained to unconstrained, shared to not shared, few bits to floats."""
     found = []
     by_name = {line.case.name: line for line in lines}
     for line in lines:
@@ -401,4 +447,7 @@ def comparisons(lines: Sequence[Line]) -> list[str]:
         shared = by_name.get(line.case.name.removesuffix(", not shared"))
         if not line.case.prefix_sharing and shared is not None:
             found.append(f"shared / not shared throughput: {shared.tokens_per_s / line.tokens_per_s:.2f}")
+        name, _, kind = line.case.name.partition(", ")
+        if kind in FEW_BITS and name in by_name:
+            found.append(f"{line.case.name} / floats throughput: {line.tokens_per_s / by_name[name].tokens_per_s:.2f}")
     return found

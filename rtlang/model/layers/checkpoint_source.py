@@ -14,15 +14,17 @@ from torch import Tensor
 
 from rtlang.cache.system_memory import release_files, trim_heap
 from rtlang.contract.errors import ModelLoadError
+from rtlang.model.layers.noise_weight import NoisePool
 from rtlang.model.layers.weight_source import CheckpointWeights
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.loading.safetensors_weights import is_beside_a_weight
-from rtlang_kernels.contract.low_bit import LowBitWeight
+from rtlang_kernels.contract.low_bit import LowBitWeight, WeightFormat
 
 logger = logging.getLogger(__name__)
 
 _MAPPED_BYTES = 64 << 20  # of weights, which stay in memory after they are read until the next ones are
 _DUMMY_RANGE = 0.02 * 3**0.5  # uniform with standard deviation 0.02
+_PROJECTION = re.compile(r"\.layers\..*(_proj|\.w[123])\.weight$")
 _IGNORED = re.compile(r"\.rotary_emb\.inv_freq$")
 
 
@@ -125,8 +127,19 @@ class CheckpointSource:
 class DummySource:
     """Seeded noise in any shape. Norm weights are one, so that activations keep their size."""
 
-    def __init__(self, seed: int, dtype: torch.dtype, device: torch.device | None = None) -> None:
-        """Create a source of noise generated on `device`; a CPU and a GPU generate different noise from the same seed."""
+    def __init__(
+        self,
+        seed: int,
+        dtype: torch.dtype,
+        device: torch.device | None = None,
+        few_bits: WeightFormat | None = None,
+    ) -> None:
+        """Create a source of noise generated on `device`; a CPU and a GPU generate different noise from the same seed.
+
+        Args:
+            few_bits: the format of projections in layers; default: they are floats.
+        """
+        self._pool = None if few_bits is None else NoisePool(few_bits, seed)
         self._dtype, self._device = dtype, device or torch.device("cpu")
         self._generator = torch.Generator(self._device).manual_seed(seed)
 
@@ -139,8 +152,10 @@ class DummySource:
         return noise.uniform_(-_DUMMY_RANGE, _DUMMY_RANGE, generator=self._generator)
 
     def low_bit(self, name: str, shape: tuple[int, ...]) -> LowBitWeight | None:
-        """See `WeightSource`; always None."""
-        return None
+        """See `WeightSource`: noise in the format of few bits, if there is one."""
+        if self._pool is None or len(shape) != 2 or not _PROJECTION.search(name):
+            return None
+        return self._pool.weight(name, (shape[0], shape[1]))
 
     def has(self, name: str) -> bool:
         """See `WeightSource`; always False, so no optional tensors are used."""

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from rtlang.model.loading.quantized import awq, bitsandbytes, compressed_tensors, float8, gptq, modelopt, mxfp4
 from rtlang.model.loading.quantized.matrix import Matrix
 from rtlang.model.loading.stored_tensors import StoredTensors
+from rtlang_kernels.contract.low_bit import INPUT_GROUP, ScaleType, WeightFormat
 
 Config = Mapping[str, Any]
 
@@ -87,6 +88,43 @@ def least_bits(config: object) -> int:
     """The fewest bits that a weight may take in a checkpoint with a supported `quantization_config`."""
     scheme = scheme_of(config)
     return 16 if scheme is None else scheme.bits
+
+
+def noise_format(config: object) -> WeightFormat | None:
+    """The format of most linear layers of a checkpoint with a supported `quantization_config`, for noise instead of weights.
+
+    None without one, and for formats of which there is no noise.
+    """
+    if not isinstance(config, Mapping):
+        return None
+    method, group = method_of(config), config.get("group_size")
+    if method in ("fp8", "fbgemm_fp8"):
+        block = config.get("weight_block_size") or (1, -1)
+        return _float8_noise(block[1])
+    if method in ("gptq", "awq"):
+        return None if group is None or group < 1 else _int_noise(config["bits"], group, has_zero_points=True)
+    if method != "compressed-tensors":
+        return None
+    weights = next(iter(config["config_groups"].values()))["weights"]
+    if weights["type"] == "float":
+        block = weights.get("block_structure") or (1, -1)
+        return _float8_noise(block[1]) if weights["num_bits"] == 8 else None
+    is_grouped = weights["strategy"] == "group"
+    return _int_noise(weights["num_bits"], weights["group_size"], has_zero_points=False) if is_grouped else None
+
+
+def _float8_noise(group: int) -> WeightFormat | None:
+    if group < 1:
+        return WeightFormat(8, scales=ScaleType.NONE, is_float8=True)
+    return None if group % INPUT_GROUP else WeightFormat(8, group, ScaleType.FLOAT32, is_float8=True)
+
+
+def _int_noise(bits: int, group: int, *, has_zero_points: bool) -> WeightFormat | None:
+    if group % INPUT_GROUP or bits not in (2, 3, 4, 5, 6, 8):
+        return None
+    if has_zero_points:
+        return WeightFormat(bits, group, has_zero_points=True)
+    return WeightFormat(bits, group, ScaleType.BFLOAT16, zero=1 << bits - 1)
 
 
 def quantizes_inputs(config: object) -> bool:
