@@ -564,7 +564,9 @@ HUB_ROWS: tuple[HubRow, ...] = (
             ),
         ),
     ),
-    HubRow("GPT-OSS", (_quantized(_text("GPT-OSS 20B, 120B", "GptOssForCausalLM", "gpt_oss"), "MXFP4", _MXFP4),)),
+    HubRow(
+        "GPT-OSS", (_quantized(_text("GPT-OSS 20B, 120B", "GptOssForCausalLM", "gpt_oss", "native"), "MXFP4", _MXFP4),)
+    ),
     HubRow("DeepSeek V3, R1", (_quantized(_DEEPSEEK_V3, "FP8", _FP8),)),
     HubRow("MiniMax M2", (_quantized(_text("MiniMax M2", "MiniMaxM2ForCausalLM", "minimax_m2"), "FP8", _FP8),)),
     HubRow(

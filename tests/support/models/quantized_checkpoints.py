@@ -187,6 +187,15 @@ def quantized_pair(folder: Path, scheme: str, family: str = "llama") -> tuple[Pa
     return path, twin
 
 
+def gpt_oss_pair(folder: Path) -> tuple[Path, Path]:
+    """A checkpoint of GPT-OSS as it is published, and one of the same values as floats."""
+    path = make_checkpoint(folder / "codes", "gpt_oss")
+    twin = quantize_checkpoint(path, folder / "floats", published_mxfp4)
+    content = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps({**content, "quantization_config": {"quant_method": "mxfp4"}}))
+    return path, twin
+
+
 def quantize_checkpoint(path: Path, twin: Path, write: Rounding) -> Path:
     """Round the weights of a checkpoint in place, and write a twin with the same values as floats, which is returned.
 

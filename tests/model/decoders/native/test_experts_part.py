@@ -11,20 +11,28 @@ from torch import Tensor
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.step import Row, Step
+from rtlang.model.batch import Batch
 from rtlang.model.decoders.native.layer_loading import LayerLoader
 from rtlang.model.decoders.native_decoder import NativeDecoder, native_bytes
 from rtlang.model.decoders.transformers_decoder import TransformersDecoder
+from rtlang.model.gpu.accelerator import InterpretedAccelerator
 from rtlang.model.host_runner import HostRunner
+from rtlang.model.layers.attention import PagedKV, StepAttention
 from rtlang.model.layers.checkpoint_source import DummySource
 from rtlang.model.layers.linear import Linear
 from rtlang.model.loader import load_model
 from rtlang.model.loading.layer_table import ExpertsConfig
 from rtlang.model.loading.model_config import ModelConfig
+from rtlang_kernels.triton.experts.experts import GpuExperts
 from tests.support.models.families import FAMILIES, make_config
 from tests.support.models.model_steps import Pages, TrackedSequence, all_logits, next_row, ragged_logits
+from tests.support.models.quantized_checkpoints import gpt_oss_pair, quantized_pair
 from tests.support.models.tiny_models import VOCAB_SIZE, make_checkpoint, random_model, save_checkpoint
 
 PAGE_SIZE = 4
+LONG_SCHEMES = ("int4", "awq", "fp8", "mxfp4", "nvfp4")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:transformers")
 
 
@@ -112,3 +120,28 @@ def test_several_processes_are_left_to_the_transformers_decoder(tmp_path: Path) 
         load_model(settings(path, decoder="native", tensor_parallel=2))
     decoder, *_ = load_model(settings(path, decoder="transformers"))
     assert isinstance(decoder, TransformersDecoder)
+
+
+@pytest.mark.parametrize(
+    "scheme", ["gpt_oss", "gptq in order", *(pytest.param(each, marks=pytest.mark.long) for each in LONG_SCHEMES)]
+)
+def test_a_device_computes_experts_from_the_codes_of_published_layouts(
+    scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import transformers
+
+    pytest.importorskip("triton")
+    path, twin = gpt_oss_pair(tmp_path) if scheme == "gpt_oss" else quantized_pair(tmp_path, scheme, "mixtral")
+    stock = transformers.AutoModelForCausalLM.from_pretrained(twin, dtype=torch.float32)
+    token_ids = [5, 9, 17, 3, 21, 8]
+    monkeypatch.setenv("RTLANG_KERNELS", "triton")
+    accelerator = InterpretedAccelerator()
+    with torch.inference_mode():
+        decoder, *_ = load_model(settings(path, device="interpreter", num_pages=None), accelerator)
+        assert isinstance(decoder, NativeDecoder)
+        assert all(isinstance(each.feed_forward._experts, GpuExperts) for each in decoder._layers)  # type: ignore[union-attr]
+        kv = PagedKV(decoder.geometries, 4, 16, decoder.dtype, accelerator.device, decoder.dtype)
+        row = Row(0, token_ids, 0, (0,), 0, True, SamplingParams())
+        found = decoder.project(decoder.forward(StepAttention(Batch.from_step(Step(0, (row,)), 16), kv)))
+        expected = stock(torch.tensor([token_ids])).logits[0, -1:]
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3 * float(expected.abs().max()))
