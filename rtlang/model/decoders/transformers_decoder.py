@@ -388,7 +388,8 @@ class TransformersDecoder:
             with self._exact_math():
                 self._check_exact(self._logit_errors(sequences, stock, torch.float32))
         is_host = self.device.type == "cpu"
-        num_packed = pack_experts(self.model) + pack_linears(self.model, self._mixers.unpackable()) if is_host else 0
+        num_packed = pack_experts(self.model)
+        num_packed += pack_linears(self.model, self._mixers.unpackable()) if is_host else 0
         pack_projections(self.model)
         for parameter in self.model.parameters():
             parameter.data = own_memory(parameter.data)

@@ -17,7 +17,7 @@ from torch.nn import functional
 from rtlang.cache.system_memory import release, trim_heap
 from rtlang.model.layers.linear import Linear, own_memory, tune_linears
 from rtlang_kernels import ops
-from rtlang_kernels.contract.experts import Experts
+from rtlang_kernels.contract.experts import ExpertGate, Experts, StackedLayer
 from rtlang_kernels.contract.fused_step import LinearLayer
 
 BOTH, UP, DOWN = "gate_up_proj", "up_proj", "down_proj"
@@ -55,6 +55,29 @@ class PackedExperts(torch.nn.Module):
         self._layers = [kernel_layer(each) for each in up], [kernel_layer(each) for each in down]
         self._is_split, self._has_silu_gate = is_split, has_silu_gate(stock)
         self._experts: Experts | None = None  # made by the first call, when the layers are tuned
+        self._is_stacked = False
+
+    @classmethod
+    def of_stacks(cls, stock: Any) -> PackedExperts | None:
+        """Stand in for `stock`, whose stacked matrices a backend computes as they are; None if it has no such kernels.
+
+        The matrices stay in their memory, or are copied if they are transposed.
+        """
+        names = (BOTH if stock.has_gate else UP), DOWN
+        stacks = [getattr(stock, name).detach() for name in names]
+        make = ops.backend_for(stacks[0].device, stacks[0].dtype).stacked_experts
+        if make is None:
+            return None
+        layers = []
+        for name, stack in zip(names, stacks, strict=True):
+            bias = own_memory(getattr(stock, f"{name}_bias").detach()).flatten() if stock.has_bias else None
+            weight = stack.transpose(1, 2) if stock.is_transposed else stack
+            layers.append(StackedLayer(own_memory(weight.contiguous()).flatten(0, 1), bias))
+        made = cls(stock, (), ())
+        made.num_experts, made._is_stacked = len(stacks[0]), True
+        gate = ExpertGate() if made._has_silu_gate else None
+        made._experts = make(layers[0], layers[1], made.num_experts, gate, stacks[0].dtype)
+        return made
 
     def forward(self, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor) -> Tensor:
         """Hidden states [T, hidden], and experts with their weights [T, k], -> [T, hidden]."""
@@ -65,8 +88,9 @@ class PackedExperts(torch.nn.Module):
 
     def _computed(self, experts: Experts, x: Tensor, expert_ids: Tensor, weights: Tensor) -> Tensor:
         """The results of some experts with the activation and the norm of the stock module."""
-        # On a device, an activation of the library is fewer operations than the reference's.
-        activation = None if self._has_silu_gate and x.device.type == "cpu" else self._activated
+        # On a device, an activation of the library is fewer operations than the reference's for separate layers.
+        has_gate = self._has_silu_gate and (self._is_stacked or x.device.type == "cpu")
+        activation = None if has_gate else self._activated
         norm = self.stock.post_expert_norm if self.stock.has_post_expert_norm else None
         return experts(x, expert_ids.long(), weights, activation, norm)
 
@@ -96,7 +120,8 @@ def has_silu_gate(stock: Any) -> bool:
 def pack_experts(model: torch.nn.Module) -> int:
     """Replace every module of experts inside `model` whose matrices are floats, in place; returns the number of replacements.
 
-    An expert is packed at a time, and the parameters of a layer are freed after it.
+    An expert is packed at a time, and the parameters of a layer are freed after it. On a device, the experts of a layer are computed from
+    their stack.
     """
     made: list[Linear] = []
     count, freed_bytes = 0, 0
@@ -106,10 +131,13 @@ def pack_experts(model: torch.nn.Module) -> int:
         stacks = [getattr(stock, parameter, None) for parameter in parameters]
         if not all(isinstance(each, Tensor) and each.ndim == 3 and _is_packable(each) for each in stacks):
             continue
-        is_gated = has_silu_gate(stock)
-        up, down = (_packed(stock, each, is_gated=is_gated and each == BOTH) for each in parameters)
-        _put(model, path, PackedExperts(stock, up, down))
-        made += [*up, *down]
+        replacement = PackedExperts.of_stacks(stock)
+        if replacement is None:
+            is_gated = has_silu_gate(stock)
+            up, down = (_packed(stock, each, is_gated=is_gated and each == BOTH) for each in parameters)
+            replacement = PackedExperts(stock, up, down)
+            made += [*up, *down]
+        _put(model, path, replacement)
         count += 1
         for parameter in parameters:
             freed_bytes += _drop(stock, parameter)
@@ -122,7 +150,8 @@ def pack_experts(model: torch.nn.Module) -> int:
 
 
 def _is_packable(stack: Tensor) -> bool:
-    return ops.backend_for(stack.device, stack.dtype).packed_linear is not None
+    backend = ops.backend_for(stack.device, stack.dtype)
+    return backend.packed_linear is not None or backend.stacked_experts is not None
 
 
 def _packed(stock: Any, parameter: str, *, is_gated: bool) -> list[Linear]:

@@ -103,3 +103,21 @@ def test_gates_of_kernels_are_told_from_others_also_where_only_large_inputs_diff
         assert not has_silu_gate(stock)
     stock._apply_gate = clamped(1e9)
     assert has_silu_gate(stock)
+
+
+@pytest.mark.parametrize("name", ["mixtral", "gpt_oss", "nemotron_h"])
+def test_a_device_computes_experts_from_their_stacks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("triton")
+    from rtlang_kernels.triton.experts.experts import GpuExperts
+
+    stock = stock_of(name)
+    x, ids, weights = inputs()
+    expected, memory = stock(x, ids, weights), stock.down_proj.data_ptr()
+    monkeypatch.setenv("RTLANG_KERNELS", "triton")
+    made = packed(stock)
+    assert not [each for each in made.parameters() if each.ndim == 3]
+    found = made(x, ids, weights)
+    assert float((found - expected).norm() / expected.norm()) < 1e-5
+    experts = made._experts
+    assert isinstance(experts, GpuExperts)
+    assert stock.is_transposed or experts._down.held[0].data_ptr() == memory  # not copied

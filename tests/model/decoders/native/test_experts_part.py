@@ -25,7 +25,6 @@ from rtlang.model.layers.linear import Linear
 from rtlang.model.loader import load_model
 from rtlang.model.loading.layer_table import ExpertsConfig
 from rtlang.model.loading.model_config import ModelConfig
-from rtlang_kernels.triton.experts.experts import GpuExperts
 from tests.support.models.families import FAMILIES, make_config
 from tests.support.models.model_steps import Pages, TrackedSequence, all_logits, next_row, ragged_logits
 from tests.support.models.quantized_checkpoints import gpt_oss_pair, quantized_pair
@@ -131,6 +130,8 @@ def test_a_device_computes_experts_from_the_codes_of_published_layouts(
     import transformers
 
     pytest.importorskip("triton")
+    from rtlang_kernels.triton.experts.experts import GpuExperts
+
     path, twin = gpt_oss_pair(tmp_path) if scheme == "gpt_oss" else quantized_pair(tmp_path, scheme, "mixtral")
     stock = transformers.AutoModelForCausalLM.from_pretrained(twin, dtype=torch.float32)
     token_ids = [5, 9, 17, 3, 21, 8]
