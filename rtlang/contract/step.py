@@ -177,12 +177,14 @@ class SampledRow(NamedTuple):
         scores: one entry per score_token_ids.
         is_finite: False if this holds for the first sampled token, or a score is not finite; fails that request alone.
         error: of one of its logits processors, or of the script of a scripted model; fails that request alone.
+        is_lost: the device could not make the mask of this row; nothing was sampled yet, see `Runner.sample_again`.
     """
 
     tokens: tuple[SampledToken, ...] = ()
     scores: tuple[TokenLogprob, ...] = ()
     is_finite: bool = True
     error: RtlangError | None = None
+    is_lost: bool = False
 
     @property
     def token_id(self) -> int | None:

@@ -2,7 +2,8 @@
 
 The automaton of a constraint is exported in the background, once per compiled constraint; until that is done, and for a constraint without
 an automaton, the host computes the masks. The device advances by the tokens that it samples. The host, which sees them one step later,
-walks the automaton only where the device needs a position: when it takes over a text, and after a correction.
+gives it a position only where it needs one: when it takes over a text, and after a correction. A device that loses a row leaves it to the
+host for some tokens.
 """
 
 from __future__ import annotations
@@ -16,11 +17,10 @@ from rtlang.contract.step import Row
 from rtlang.engine.requests.request import Request
 from rtlang.model.runner import Runner
 from rtlang.work.fair_executor import FairExecutor
-from rtlang_grammars.machine.export import ExportedAutomaton, Walk, export, most_frames, owner_of
+from rtlang_grammars.machine.export import ExportedAutomaton, Walk, export, owner_of
 
-_FEW_FRAMES = 32
-"""Open frames up to which any device follows a text, and some tokens more; if there may be more, the host walks along and asks."""
-_ASK_EVERY = 4  # tokens
+_MOST_LOST = 16
+"""A row that was lost more often stays with the host."""
 
 
 @dataclass(slots=True)
@@ -28,15 +28,17 @@ class _Followed:
     """A request with an automaton.
 
     Attributes:
-        walk: the position after the first `num_walked` output tokens.
+        walk: the position that the device got last.
         is_on_device: whether the device has computed the mask of its last row, so that it knows the position after that row.
-        num_sure: further tokens for which the device certainly follows.
+        num_lost: how often the device lost it.
+        num_tokens: output tokens until which the host computes its masks.
     """
 
-    walk: Walk
-    num_walked: int = 0
+    automaton: ExportedAutomaton
+    walk: Walk | None = None
     is_on_device: bool = False
-    num_sure: int = 0
+    num_lost: int = 0
+    num_tokens: int = 0
 
 
 class DeviceConstraints:
@@ -61,47 +63,47 @@ class DeviceConstraints:
         for index, (request, row) in enumerate(zip(requests, rows, strict=True)):
             if row.mask_row is None:
                 continue
-            followed = self._followed.get(request) or self._find(request)
+            followed = self._find(request)
             if followed is None:
                 continue
-            if followed.num_sure and row.input_is_pending and followed.is_on_device:
-                followed.num_sure -= 1
-                found[index] = followed.walk
-            elif row.num_draft_tokens or (row.input_is_pending and not followed.is_on_device):
+            if row.num_draft_tokens or (row.input_is_pending and not followed.is_on_device):
                 followed.is_on_device = False
-            elif self._can_follow(request, followed, is_new=not row.input_is_pending):
-                found[index] = followed.walk
+                continue
+            walk = followed.walk if row.input_is_pending else self._taken_over(request, followed)
+            if walk is not None:
+                found[index] = walk
         return found
 
     def walk_now(self, request: Request) -> Walk | None:
         """The position of a row whose tokens the host knows by now, if the device can take it over."""
         followed = self._find(request)
-        return followed.walk if followed is not None and self._can_follow(request, followed, is_new=True) else None
+        return None if followed is None else self._taken_over(request, followed)
+
+    def leave(self, request: Request) -> None:
+        """Leave a request that the device has lost to the host, for twice as many tokens each time."""
+        followed = self._followed.get(request)
+        if followed is not None:
+            followed.is_on_device = False
+            followed.num_lost += 1
+            followed.num_tokens = request.num_output_tokens + (1 << followed.num_lost)
+            if followed.num_lost > _MOST_LOST:
+                self._followed[request] = None
 
     def forget(self, request: Request) -> None:
         """Forget a request that has ended."""
         self._followed.pop(request, None)
 
-    def _can_follow(self, request: Request, followed: _Followed, *, is_new: bool) -> bool:
-        """Whether the device masks the next row; if not, the host computes all further masks of the request.
-
-        Args:
-            is_new: the device needs the position; the host knows all tokens.
-        """
+    def _taken_over(self, request: Request, followed: _Followed) -> Walk | None:
+        """The position of a request, if the device masks its next row; the host knows all tokens."""
         assert request.session is not None
-        if not is_new:
-            num_frames = most_frames(request.session.matcher)
-            if num_frames is not None and num_frames <= _FEW_FRAMES:
-                followed.num_sure = _ASK_EVERY - 1
-                return True
-        output = request.output_token_ids
-        for token_id in output[followed.num_walked :]:
-            followed.walk.advance(self._runner.tokenizer.token_bytes(token_id))
-        followed.num_walked, followed.num_sure = len(output), 0
-        followed.is_on_device = self._runner.can_follow(followed.walk)
-        if not followed.is_on_device:
-            self._followed[request] = None
-        return followed.is_on_device
+        followed.is_on_device = False
+        if request.num_output_tokens < followed.num_tokens:
+            return None
+        walk = Walk.of(followed.automaton, request.session.matcher)
+        if walk is None or not self._runner.can_follow(walk):
+            return None
+        followed.walk, followed.is_on_device = walk, True
+        return walk
 
     def _find(self, request: Request) -> _Followed | None:
         try:
@@ -126,5 +128,5 @@ class DeviceConstraints:
         automaton = future.result() if future.exception() is None else None
         if automaton is None:
             return None
-        followed = self._followed[request] = _Followed(Walk.at_start(automaton))
+        followed = self._followed[request] = _Followed(automaton)
         return followed

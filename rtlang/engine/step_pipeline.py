@@ -219,8 +219,9 @@ class StepPipeline:
             self._cost.observe(size_of(launched.step), now - self._started)
         self._started = now  # a step that was launched meanwhile begins now
         self._isolation.note_success(launched.requests)
+        settled, lost = self._settled(launched, result.rows)
         found: list[tuple[Request, Row, SampledRow]] = []
-        for request, row, out in zip(launched.requests, launched.step.rows, result.rows, strict=True):
+        for request, row, out in zip(launched.requests, launched.step.rows, settled, strict=True):
             request.pending.num_computed_tokens -= len(row.token_ids) - row.num_draft_tokens
             request.pending.num_drafts -= row.num_draft_tokens
             if request.status is RequestStatus.FINISHED or request in launched.discarded:
@@ -235,7 +236,7 @@ class StepPipeline:
             self._resting_since = now
         row_after = dict(zip(following.requests, following.step.rows, strict=True)) if following is not None else {}
         for request, _, out in found:
-            is_late = request.late is not None  # the token will follow, or another one
+            is_late = request.late is not None or request in lost  # the token will follow, or another one
             is_replaced = is_late or (out.token_id is not None and request.token_ids[-1] != out.token_id)
             if is_replaced and request.status is not RequestStatus.FINISHED and request in row_after:
                 assert following is not None
@@ -246,6 +247,24 @@ class StepPipeline:
                     request.states.undo()
                 request.pending.num_tokens -= 1
         return outputs
+
+    def _settled(self, launched: _LaunchedStep, results: Sequence[SampledRow]) -> tuple[list[SampledRow], set[Request]]:
+        """Sample the lost rows with masks of the host. Returns the results of all rows, and the requests of these."""
+        settled, requests = list(results), launched.requests
+        lost = [
+            index
+            for index, row in enumerate(settled)
+            if row.is_lost
+            and requests[index].session is not None
+            and requests[index].status is not RequestStatus.FINISHED
+            and requests[index] not in launched.discarded
+        ]
+        masks = self._start_masks([requests[index] for index in lost])
+        if masks is not None:
+            for index, row in zip(lost, self._runner.sample_again(launched.flight, lost, masks.wait()), strict=True):
+                settled[index] = row
+                self._constraints.leave(requests[index])
+        return settled, {requests[index] for index in lost}
 
     def forget(self, request: Request) -> None:
         """Forget a request that has ended."""

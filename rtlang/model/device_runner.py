@@ -32,7 +32,7 @@ from rtlang.model.decoders.native_decoder import Decoder
 from rtlang.model.gpu.accelerator import Accelerator, Fetched, accelerator_for
 from rtlang.model.gpu.device_batch import on_device
 from rtlang.model.gpu.device_content import DevicePages, DeviceStates, contents_of
-from rtlang.model.gpu.device_grammar import DeviceGrammars
+from rtlang.model.gpu.device_grammar import DeviceGrammars, LostRows
 from rtlang.model.gpu.device_graphs import GRAPH_TOKENS, GraphSizes, StepGraphs, capture_steps
 from rtlang.model.gpu.device_sampler import DeviceMasks, PendingSample, launch_logprobs, launch_sampling, read_logprobs
 from rtlang.model.gpu.sampler_rows import SamplerRows
@@ -73,6 +73,8 @@ class DeviceFlight:
         sampling_rows: the row of each token to sample, in order.
         logits: logits of these tokens on the device, until they are sampled.
         scores: pending log-probabilities, in chunks of (token ids, number of top entries each, values).
+        sampled: a row for each token to sample.
+        lost: those that may have to be sampled again, see `sample_again`.
     """
 
     step: Step
@@ -81,6 +83,8 @@ class DeviceFlight:
     logits: Tensor | None
     scores: list[tuple[list[int], list[int], Fetched]] = field(default_factory=list)
     samples: PendingSample | None = None
+    sampled: Sequence[Row] = ()
+    lost: LostRows | None = None
 
 
 class DeviceRunner:
@@ -328,7 +332,7 @@ class DeviceRunner:
             flight.samples = launch_sampling(self.accelerator, flight.logits, sampling, masks, self._sampler_rows)
             self._sampled[: len(sampling)].copy_(flight.samples.token_ids)
             if is_followed:
-                self.grammars.advance(sampling, found, self._sampled)
+                flight.sampled, flight.lost = sampling, self.grammars.advance(found, self._sampled, flight.logits)
             flight.logits = None
         self._sampled_at = {row.request_id: index for index, row in enumerate(sampling) if not row.num_draft_tokens}
         self._hand_on(len(sampling))
@@ -358,6 +362,8 @@ class DeviceRunner:
                 for logprob in read_logprobs(token_ids, num_top, *fetched.wait())
             ]
         self.ranks.check()  # a sum without a rank that has ended is none
+        for index in flight.lost.wait() if flight.lost is not None else ():
+            outputs[flight.sampling_rows[index]] = SampledRow(is_lost=True)
         start = 0
         for index in flight.scoring_rows:
             output, stop = outputs[index], start + len(flight.step.rows[index].score_token_ids)
@@ -368,6 +374,24 @@ class DeviceRunner:
             else:
                 outputs[index] = SampledRow((), (), False)
         return StepOutput(flight.step.step_id, tuple(outputs))
+
+    def sample_again(
+        self, flight: DeviceFlight, indices: Sequence[int], bitmask: NDArray[np.int32]
+    ) -> list[SampledRow]:
+        """See `Runner`."""
+        self._check_open()
+        lost = flight.lost
+        assert lost is not None
+        places = [flight.sampling_rows.index(index) for index in indices]
+        rows = [flight.sampled[place]._replace(mask_row=line) for line, place in enumerate(places)]
+        with torch.inference_mode():
+            (kept,) = copy_to_device(
+                self.accelerator.device, [np.array([lost.places.index(place) for place in places], dtype=np.int64)]
+            )
+            logits = lost.logits.index_select(0, kept)
+            masks = self._masks(rows, (), bitmask)
+            samples = launch_sampling(self.accelerator, logits, rows, masks, self._sampler_rows)
+        return gather_samples(rows, samples.wait())
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -431,7 +455,7 @@ class DeviceRunner:
         )
         steps: list[tuple[Row, ...]] = [masked, (masked[0]._replace(mask_row=None), masked[1]), (lowered,)]
         if self.accelerator.compiles:
-            self.grammars.warm_up(self.model_config.vocab_size)
+            self.grammars.warm_up(self.model_config.vocab_size, self.decoder.dtype)
             # a prompt for each class of attention tiles, and a shared prefix, all in one page
             groups = {geometry.num_q_heads // geometry.num_kv_heads for geometry in self.decoder.geometries}
             longest = self.max_model_len

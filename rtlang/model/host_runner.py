@@ -23,7 +23,7 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.step import Row, RowStates, Step, StepOutput
+from rtlang.contract.step import Row, RowStates, SampledRow, Step, StepOutput
 from rtlang.model import system_resources
 from rtlang.model.batch import Batch
 from rtlang.model.decoders.native_decoder import Decoder
@@ -210,6 +210,10 @@ class HostRunner:
         for name in ("decoder", "kv", "states", "head"):
             self.__dict__.pop(name, None)
         self.ranks.close()
+
+    def sample_again(self, flight: HostFlight, indices: Sequence[int], bitmask: NDArray[np.int32]) -> list[SampledRow]:
+        """See `Runner`; never called, since no row is lost."""
+        raise AssertionError(f"no row of {indices} can be lost: the host computes all masks")
 
     def can_follow(self, walk: Walk) -> bool:
         """See `Runner`; always False, since the host computes all masks."""

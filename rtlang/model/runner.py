@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.step import Row, Step, StepOutput
+from rtlang.contract.step import Row, SampledRow, Step, StepOutput
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang_grammars.machine.export import Walk
@@ -149,6 +149,14 @@ class Runner(Protocol):
 
     def collect(self, flight: Any) -> StepOutput:
         """Wait for a sampled step and return its results."""
+
+    def sample_again(self, flight: Any, indices: Sequence[int], bitmask: NDArray[np.int32]) -> list[SampledRow]:
+        """Sample rows of a collected step again that were lost.
+
+        Args:
+            indices: of rows that came back with `SampledRow.is_lost`.
+            bitmask: int32 [len(indices), ceil(vocab_size / 32)], their masks.
+        """
 
     def can_follow(self, walk: Walk) -> bool:
         """Whether the device can follow this walk and compute its masks from now on."""

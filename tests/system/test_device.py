@@ -220,6 +220,26 @@ def test_constraints_that_the_device_follows_by_itself(checkpoint: Path, monkeyp
     assert sum(followed) >= 9
 
 
+def test_rows_that_the_device_loses_are_sampled_again(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first token meets alternatives, and nucleus sampling would notice a mask with a token too many or too few."""
+    monkeypatch.setattr(device, "FairExecutor", Immediate)
+    left = []
+    leave = device.DeviceConstraints.leave
+
+    def counted(constraints: Any, request: Any) -> None:
+        left.append(request.num_output_tokens)
+        leave(constraints, request)
+
+    monkeypatch.setattr(device.DeviceConstraints, "leave", counted)
+    schema = {"type": "object", "properties": {"a": {"type": "boolean"}}, "minProperties": 1, "maxProperties": 2}
+    options: list[dict[str, Any]] = [
+        {"schema": schema, "max_tokens": 12, "temperature": 1.0, "top_p": 0.8, "seed": 7},
+        {"regex": "[ab]{2,4}c", "max_tokens": 4, "temperature": 1.0, "top_p": 0.8, "seed": 3},
+    ]
+    on_both(checkpoint, monkeypatch, texts(typed, [{"options": each} for each in options], "value"))
+    assert left
+
+
 def drafts_on_devices(
     config: RuntimeConfig, runner: Any, cache: PrefixCache, cost: Any, model: object
 ) -> Drafter | None:

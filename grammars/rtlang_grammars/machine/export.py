@@ -1,138 +1,249 @@
-"""Exports a grammar as a deterministic pushdown automaton in plain arrays, for a device that walks it without the host.
+"""Exports the tables of a machine to plain arrays for a device, which follows texts and makes masks without the host.
 
-The machine's states carry a register (a count, the names an object has seen) and may have alternatives. The export creates one state for
-every reachable pair of state and register, which removes registers, and refuses grammars that are ambiguous or have too many such pairs;
-those stay on the host. A byte maps to a byte class. State and class lead to a next state, to a pop (the frame ends, and the byte is read
-again in the return state), to a call (a state is pushed, and the byte is read again in the first state of the frame), or nowhere.
+A device follows one head: a state, its register, and the frames below it, each a return state and the register of the caller. States keep
+the numbers of the machine, so that a place of a matcher is a place of the device (`Walk.of`), at any point of a text. Registers stay
+registers: a count, or the set of names that an object has seen. Actions on them become operations of twelve words (`OP_WORDS`).
 
-Invariant: a walk of the exported automaton accepts exactly the texts that the machine accepts.
+Whatever a device cannot do is a HOLE: alternatives, objects with too many names for a register, rows that are not built. A device that
+meets a hole says so, and the host decides the next token. So a grammar is exported if its start is no hole.
+
+Invariant: where no token meets a hole, a device allows exactly the tokens that the machine allows.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rtlang_grammars.machine.automaton import layout
 from rtlang_grammars.machine.automaton.layout import (
     ACC,
-    ALTERNATIVES,
+    BITS,
     BLOCK,
     BYTE,
     CALL,
     CALL_NEXT,
     CALL_TO,
-    ENDS_OR_GOES_ON,
+    EDGE_NEXT,
+    EDGE_PARENT,
+    EDGE_REGISTER,
+    EDGE_RETURN,
     FIRST_ACTION,
     HEADS,
-    LENGTH,
-    NODE_WORDS,
+    IN_ANY_ORDER,
+    MAX_PACKED_NAMES,
+    NEW_OBJECT,
+    NODE_EDGE,
     NONE,
-    OPEN,
+    NUM_HEADS,
+    OBJ_CAP,
+    OBJ_IS_OPEN,
+    OBJ_LEAVES,
+    OBJ_MAX,
+    OBJ_MIN,
+    OBJ_NAMES,
+    OBJ_NUM_LEAVES,
+    OBJ_ORDER,
+    OBJ_ORDERED,
+    OBJ_REQUIRED,
+    OBJ_WORDS,
+    OTHERS_LAST,
     PARAM,
+    ROOT,
     ROW,
-    SPELL,
     TARGET,
     UNKNOWN,
     UNKNOWN_ROW,
 )
-from rtlang_grammars.machine.automaton.tables import Snapshot, Tables
+from rtlang_grammars.machine.automaton.tables import Tables
 from rtlang_grammars.machine.grammar import MachineGrammar
 from rtlang_grammars.machine.lexed.anywhere_grammar import AnywhereGrammar
 from rtlang_grammars.machine.matcher import MachineMatcher
-from rtlang_grammars.machine.native.registers import act_alone
+from rtlang_grammars.machine.native import repeated_names
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.protocols import GrammarMatcher
 
-DEAD, POP, FIRST_CALL = -1, -2, -3
-"""Entries of `trans` that are not a next state: nowhere, the frame ends, and calls[FIRST_CALL - entry]."""
-MAX_STATES = 4096
-MAX_CALLS = 8
-"""Maximum number of calls on one byte; more would be a recursion that reads nothing."""
+DEAD, HOLE, FIRST_OP = -1, -2, -3
+"""Values that are not a next state: nowhere, unknown to the device, and ops[FIRST_OP - value]."""
 
-_Pair = tuple[int, int, bool]  # state, register, whether no frame is left to return to
+OP_CALL, OP_CALL_NEXT, OP_CALL_TO, OP_SPELL, OP_RANGE, OP_COUNT = range(6)
+OP_KEY, OP_KEY_END, OP_OTHER, OP_PHASE, OP_CLOSE, OP_COMMA, OP_NEW = range(6, 13)
+"""Operations; the words of each are in `_Ops`."""
+OP_WORDS = 12
+COUNT_SHIFT = 32
+"""Bit of a register at which the number of properties begins, if they are counted; the names seen lie below."""
+
+MAX_STATES = 60_000
+MAX_ROWS = 16_384
+MAX_BUILT = 4_096
+"""Maximum number of open rows that an export builds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExportedAutomaton:
-    """A deterministic pushdown automaton over bytes. Immutable.
+    """The tables of a grammar. Immutable.
 
     Attributes:
         classes: uint8 [256], the class of each byte.
-        trans: int32 [num_states, num_classes]; see the module.
-        calls: int32 [num_calls, 2], first state of the called frame, and return state (-1: the frame ends with the called one).
-        may_end: bool [num_states], whether the frame may end here. A text is complete if its frame and all return states may end.
+        rows: int32 [num_rows, num_classes], where a state goes on a byte.
+        states: int32 [num_states, 8]: row, single byte (256: none), its value, parameter of calls, whether the frame may end (as
+            `layout.ACC`), minimum and maximum on which masks depend if the register counts characters (else -1), and words of the register.
+        ops: int64 [num_ops, OP_WORDS].
         start: the state at the start of the text.
+        has_names: names in one object must differ (`native.repeated_names`).
+        num_holes: places in `rows` and `states` that only the host knows.
     """
 
     classes: NDArray[np.uint8]
-    trans: NDArray[np.int32]
-    calls: NDArray[np.int32]
-    may_end: NDArray[np.bool_]
+    rows: NDArray[np.int32]
+    states: NDArray[np.int32]
+    ops: NDArray[np.int64]
     start: int
+    has_names: bool
+    num_holes: int
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Trail:
+    """The names in the open containers of JSON text, for a device that keeps names distinct.
+
+    Attributes:
+        mode, escape, unit, high: see `native.repeated_names`.
+        digest: `name_digest` of the bytes of the name that is read, if one is read.
+        containers: for each open container, outermost first: whether it is an object, and the digests of its names.
+    """
+
+    mode: int = repeated_names.IN_VALUE
+    escape: int = 0
+    unit: int = 0
+    high: int = 0
+    digest: int = 0
+    containers: tuple[tuple[bool, tuple[int, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Walk:
-    """Follows a text through an automaton: the state, and the return states, outermost first. `state` is DEAD after a rejected byte."""
+    """A place in a text, as a device follows it.
+
+    Attributes:
+        state, register: of the head.
+        stack: return state and register of each frame below, the outermost first.
+        is_complete: whether the text may end here.
+        trail: the names so far.
+    """
 
     automaton: ExportedAutomaton
     state: int
-    stack: list[int] = field(default_factory=list)
+    register: int = 0
+    stack: tuple[tuple[int, int], ...] = ()
+    is_complete: bool = False
+    trail: Trail = field(default_factory=Trail)
 
     @classmethod
-    def at_start(cls, automaton: ExportedAutomaton) -> Walk:
-        """A walk before the first byte."""
-        return cls(automaton, automaton.start)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the text may end here."""
-        may_end = self.automaton.may_end
-        return self.state != DEAD and bool(may_end[self.state]) and all(may_end[state] for state in self.stack)
-
-    def advance(self, text: bytes) -> bool:
-        """Follow some bytes; returns whether they are allowed."""
-        automaton = self.automaton
-        for byte in text:
-            if self.state == DEAD:
-                return False
-            column = automaton.classes[byte]
-            while (entry := int(automaton.trans[self.state, column])) < 0:
-                if entry == DEAD or (entry == POP and not self.stack):
-                    self.state = DEAD
-                    return False
-                if entry == POP:
-                    self.state = self.stack.pop()
-                    continue
-                start, back = automaton.calls[FIRST_CALL - entry].tolist()
-                if back >= 0:
-                    self.stack.append(back)
-                self.state = start
-            self.state = entry
-        return self.state != DEAD
+    def of(cls, automaton: ExportedAutomaton, matcher: GrammarMatcher) -> Walk | None:
+        """The place of a matcher of the exported grammar; None if only the host can follow it: the text has ended or has several heads."""
+        if not isinstance(matcher, MachineMatcher) or matcher._has_ended:
+            return None
+        place = matcher._place
+        found = place.configuration
+        if isinstance(found, tuple) or found[NUM_HEADS] != 1:
+            return None
+        state, register, node = found[HEADS : HEADS + 3].tolist()
+        stack = list(_frames(automaton, found, node))
+        top = _word(automaton, found, state, register)
+        if top is None or None in stack:
+            return None
+        trail: Trail | None = Trail()
+        if automaton.has_names:
+            trail = _trail(found[found[layout.LENGTH] :].tolist())
+        if trail is None:
+            return None
+        return cls(automaton, state, top, tuple(each for each in stack[::-1] if each), place.is_complete, trail)
 
 
-def export(matcher: GrammarMatcher, max_states: int = MAX_STATES) -> ExportedAutomaton | None:
-    """The automaton of a matcher's grammar, from the start of the text; None if there is none.
+def _frames(automaton: ExportedAutomaton, found: NDArray[np.int64], node: int) -> Iterator[tuple[int, int] | None]:
+    """The frames below a head, innermost first; None instead of one that a device does not know."""
+    while node != ROOT:
+        edge = node + NODE_EDGE
+        if found[edge + EDGE_NEXT]:
+            yield None
+            return
+        state = int(found[edge + EDGE_RETURN])
+        register = _word(automaton, found, state, int(found[edge + EDGE_REGISTER]))
+        yield None if register is None else (state, register)
+        node = int(found[edge + EDGE_PARENT])
 
-    There is none if the grammar is not deterministic, too large, counts tokens, or has objects with undeclared names, which have to be
-    distinct.
 
-    Builds all open rows. May take some hundred milliseconds. Devices know no spellings of special tokens: grammars with such tokens stay on
-    the host.
+def _word(automaton: ExportedAutomaton, found: NDArray[np.int64], state: int, register: int) -> int | None:
+    """A register as one word; None if it has more, or the state was added after the export."""
+    if state >= len(automaton.states):
+        return None
+    size = int(automaton.states[state, 7])
+    if size == 0 or register == 0:
+        return register
+    return int(found[register + 1]) | int(found[register]) << COUNT_SHIFT if size == 2 else None
+
+
+_MASK = (1 << 64) - 1
+DIGEST_START, DIGEST_FACTOR = 0xCBF29CE484222325, 0x100000001B3
+
+
+def name_digest(name: Sequence[int]) -> int:
+    """64 bits of a name from its bytes, signed: FNV-1a, with the upper half added to the lower after each byte."""
+    digest = DIGEST_START
+    for byte in name:
+        digest = ((digest ^ byte) * DIGEST_FACTOR) & _MASK
+        digest ^= digest >> 32
+    return digest - (1 << 64) if digest >> 63 else digest
+
+
+def _trail(words: list[int]) -> Trail | None:
+    """The trail after a configuration; None if it is not kept any more."""
+    if words[repeated_names.MODE] == repeated_names.LOST:
+        return None
+    digest, name = 0, words[repeated_names.NAME]
+    if words[repeated_names.MODE] == repeated_names.IN_NAME:
+        if not name:
+            return None
+        digest = name_digest(words[name + 1 : words[repeated_names.LENGTH]])
+    containers, at = [], words[repeated_names.TOP]
+    while at:
+        names, begin = [], at + 3
+        for _ in range(words[at + 2]):
+            end = begin + 1 + words[begin]
+            names.append(name_digest(words[begin + 1 : end]))
+            begin = end
+        containers.append((bool(words[at + 1]), tuple(names)))
+        at = words[at]
+    return Trail(
+        words[repeated_names.MODE],
+        words[repeated_names.ESCAPE],
+        words[repeated_names.UNIT],
+        words[repeated_names.HIGH],
+        digest,
+        tuple(containers[::-1]),
+    )
+
+
+def export(matcher: GrammarMatcher) -> ExportedAutomaton | None:
+    """The tables of a matcher's grammar; None if a device cannot follow it.
+
+    It cannot follow special tokens, texts whose tokens are counted, grammars with a lexer, and more than MAX_STATES states.
+
+    Builds up to MAX_BUILT open rows. May take some hundred milliseconds.
     """
     grammar = owner_of(matcher)
-    if grammar is None or grammar.tables.token_sets or grammar.tables.has_distinct_names or grammar.tables.token_bounds:
+    if grammar is None or grammar.tables.token_sets or grammar.tables.token_bounds:
         return None
-    try:
-        return _Export(grammar.tables, max_states).automaton(int(grammar.start_place.configuration[HEADS]))
-    except _Refusal:
-        return None
-    except GrammarError:  # an open row exceeds the grammar's budget
-        return None
+    tables = grammar.tables
+    with tables.lock:
+        _build_rows(tables)
+        if tables.num_states > MAX_STATES:
+            return None
+        return _exported(tables, int(grammar.start_place.configuration[HEADS]))
 
 
 def owner_of(matcher: GrammarMatcher) -> MachineGrammar | None:
@@ -146,112 +257,155 @@ def owner_of(matcher: GrammarMatcher) -> MachineGrammar | None:
     return found if isinstance(found, MachineGrammar) else None
 
 
-def most_frames(matcher: GrammarMatcher) -> int | None:
-    """An upper bound on the number of return states after a matcher's text; None if none is known without a walk."""
-    configuration = matcher.configuration if isinstance(matcher, MachineMatcher) else None
-    if not isinstance(configuration, np.ndarray):
+def _build_rows(tables: Tables) -> None:
+    """Build open rows, those of the first states first; the rest stays open."""
+    num_built = 0
+    while tables.makers and num_built < MAX_BUILT:
+        for state in sorted(tables.makers)[: MAX_BUILT - num_built]:
+            try:
+                tables.complete(state)
+            except GrammarError:  # it exceeds the grammar's budget
+                return
+            num_built += 1
+            if tables.num_states > MAX_STATES or tables.num_rows > MAX_ROWS:
+                return
+
+
+def _exported(tables: Tables, start: int) -> ExportedAutomaton | None:
+    num_states, snapshot = tables.num_states, tables.published
+    S = snapshot.S[:num_states]
+    used, row_of = np.unique(S[:, ROW], return_inverse=True)
+    wide = snapshot.T.reshape(-1, 256)[used]
+    values, where = np.unique(np.concatenate((wide.reshape(-1), S[:, TARGET])), return_inverse=True)
+    ops = _Ops(snapshot.X, snapshot.S[:num_states, BLOCK])
+    there = np.array([ops.value(value) for value in values.tolist()], dtype=np.int32)[where.reshape(-1)]
+    wide, targets = there[: wide.size].reshape(wide.shape), there[wide.size :]
+    wide[used == UNKNOWN_ROW] = HOLE
+    columns: dict[bytes, int] = {}
+    turned = np.ascontiguousarray(wide.T)
+    classes = np.array([columns.setdefault(column.tobytes(), len(columns)) for column in turned], dtype=np.uint8)
+    first = [int(np.argmax(classes == number)) for number in range(len(columns))]
+    states = np.full((num_states, 8), -1, dtype=np.int32)
+    states[:, 0], states[:, 1], states[:, 2] = row_of.reshape(-1), S[:, BYTE], targets
+    states[:, 3], states[:, 4], states[:, 7] = S[:, PARAM], S[:, ACC], S[:, BLOCK]
+    for state, bounds in tables.counted.items():
+        states[state, 5:7] = bounds
+    rows = np.ascontiguousarray(turned[first].T)
+    num_holes = int((rows == HOLE).sum()) + int((targets == HOLE).sum())
+    listed = np.array(ops.words or [[0] * OP_WORDS], dtype=np.int64)
+    is_single = states[start, 1] < 256 and targets[start] != HOLE
+    if not is_single and (rows[states[start, 0]] <= HOLE).all() and (rows[states[start, 0]] == HOLE).any():
         return None
-    return (int(configuration.item(LENGTH)) - HEADS) // NODE_WORDS
+    return ExportedAutomaton(classes, rows, states, listed, start, tables.has_distinct_names, num_holes)
 
 
-class _Refusal(Exception):
-    """The grammar has no automaton."""
+class _Ops:
+    """Operations of a grammar, from its actions.
 
+    The words after the kind:
+        calls: start, its register, return state. OP_SPELL: the byte.
+        OP_RANGE: target, minimum, maximum, mask of the register afterwards (0 resets it).
+        OP_COUNT: target below the minimum, target from it on, maximum, cap, minimum.
+        objects: target, other target (OP_PHASE), names, required names, ordered names, flags (1: in order, 2: others last, 4: open),
+            bits set by the name, minimum, maximum (-1: none) and cap of the number of properties, and whether they are counted.
+    """
 
-class _Export:
-    def __init__(self, tables: Tables, max_states: int) -> None:
-        self._tables, self._max_states = tables, max_states
-        self._number: dict[_Pair, int] = {}
-        self._todo: deque[_Pair] = deque()
-        self._calls: dict[tuple[int, int], int] = {}
-        self._values: dict[int, tuple[NDArray[np.int32], NDArray[np.intp]]] = {}
-        self._arena = np.zeros(64, dtype=np.int64)
+    def __init__(self, X: NDArray[np.int32], block: NDArray[np.int32]) -> None:
+        self._X, self._block = X, block
+        self.words: list[list[int]] = []
+        self._objects: dict[int, list[int] | None] = {}
 
-    def automaton(self, start: int) -> ExportedAutomaton:
-        first = self._place((start, 0, True))
-        rows: list[NDArray[np.int32]] = []
-        may_end: list[bool] = []
-        while self._todo:
-            state, register, is_root = self._todo.popleft()
-            values, where = self._values_of(state)
-            record = self._snapshot.S[state]
-            acc = int(record[ACC])
-            if record[BLOCK]:
-                raise _Refusal
-            if acc == ENDS_OR_GOES_ON and not is_root and (values != NONE).any():
-                raise _Refusal
-            ends = DEAD if acc == OPEN or is_root else POP
-            entries = [
-                ends if value == NONE else self._entry(state, register, is_root, value) for value in values.tolist()
-            ]
-            rows.append(np.array(entries, dtype=np.int32)[where])
-            may_end.append(acc != OPEN)
-        wide = np.stack(rows)  # [num_states, 256]
-        columns, classes = np.unique(wide, axis=1, return_inverse=True)
-        calls = np.array(list(self._calls) or [(0, 0)], dtype=np.int32)
-        found = ExportedAutomaton(
-            classes.reshape(-1).astype(np.uint8), np.ascontiguousarray(columns), calls, np.array(may_end), first
-        )
-        _check_calls(found)
-        return found
-
-    @property
-    def _snapshot(self) -> Snapshot:
-        return self._tables.snapshot or self._tables.publish()
-
-    def _place(self, pair: _Pair) -> int:
-        number = self._number.get(pair)
-        if number is None:
-            number = self._number[pair] = len(self._number)
-            if number >= self._max_states:
-                raise _Refusal
-            self._todo.append(pair)
-        return number
-
-    def _values_of(self, state: int) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
-        """The distinct values of a state, and the index of the value of each byte."""
-        found = self._values.get(state)
-        if found is None:
-            if self._snapshot.S[state, ROW] == UNKNOWN_ROW:
-                self._tables.complete(state)
-            tables = self._snapshot
-            row = int(tables.S[state, ROW]) * 256
-            values = tables.T[row : row + 256].copy()
-            if tables.S[state, BYTE] < 256:
-                values[tables.S[state, BYTE]] = tables.S[state, TARGET]
-            assert not (values == UNKNOWN).any()
-            distinct, where = np.unique(values, return_inverse=True)
-            found = self._values[state] = distinct, where.reshape(-1)
-        return found
-
-    def _entry(self, state: int, register: int, is_root: bool, value: int) -> int:
+    def value(self, value: int) -> int:
+        """The value on the device."""
         if value >= 0:
-            return self._place((value, register, is_root))
-        X = self._snapshot.X
-        at = FIRST_ACTION - value
-        kind = int(X[at])
-        if kind in (ALTERNATIVES, SPELL):
-            raise _Refusal
-        if kind > CALL_TO:
-            target, after, top = act_alone(X, self._arena, at, register, 8)
-            if top != 8:  # the register is a block of words
-                raise _Refusal
-            return DEAD if target < 0 else self._place((int(target), int(after), is_root))
-        back = {CALL: int(self._snapshot.S[state, PARAM]), CALL_NEXT: state + 1}.get(kind, int(X[at + 3]))
-        begin = self._place((int(X[at + 1]), int(X[at + 2]), is_root and back < 0))
-        returns_to = self._place((back, register, is_root)) if back >= 0 else -1
-        return FIRST_CALL - self._calls.setdefault((begin, returns_to), len(self._calls))
+            return value if value < len(self._block) else HOLE
+        if value == NONE:
+            return DEAD
+        if value == UNKNOWN:
+            return HOLE
+        words = self._op(FIRST_ACTION - value)
+        if words is None:
+            return HOLE
+        self.words.append(words + [0] * (OP_WORDS - len(words)))
+        return FIRST_OP - (len(self.words) - 1)
+
+    def _op(self, at: int) -> list[int] | None:
+        X = self._X
+        kind, one, two, three, four, five = [*X[at : at + 6].tolist(), *[0] * 6][:6]
+        match kind:
+            case layout.CALL | layout.CALL_NEXT | layout.CALL_TO:
+                return [{CALL: OP_CALL, CALL_NEXT: OP_CALL_NEXT, CALL_TO: OP_CALL_TO}[kind], one, two, three]
+            case layout.SPELL:
+                return [OP_SPELL, one]
+            case layout.COUNT:
+                return [OP_COUNT, one, one, two, three, 0]
+            case layout.COUNT_UP:
+                return [OP_COUNT, one, two, four, five, three]
+            case layout.AT_LEAST:
+                return [OP_RANGE, one, two, 1 << 62, 0]
+            case layout.AT_MOST:
+                return [OP_RANGE, one, -(1 << 62), two, -1]
+            case layout.ALTERNATIVES:
+                return None
+        return self._object_op(kind, one, two, three, four)
+
+    def _object_op(self, kind: int, at: int, two: int, three: int, four: int) -> list[int] | None:
+        X = self._X
+        described = self._described(at)
+        if described is None:
+            return None
+        leaves, num_leaves = int(X[at + OBJ_LEAVES]), int(X[at + OBJ_NUM_LEAVES])
+        target, other, names, passed = two, 0, 0, 0
+        match kind:
+            case layout.KEY_BRANCH:
+                found, names = OP_KEY, _bits(X[leaves + 2 * three : leaves + 2 * four : 2].tolist())
+            case layout.KEY_END:
+                found, name = OP_KEY_END, int(X[leaves + 2 * two])
+                target, names = int(X[leaves + 2 * two + 1]), 1 << name
+                passed = names | (1 << self._num_passed(at, name)) - 1
+            case layout.KEY_OTHER:
+                found, passed = OP_OTHER, (1 << self._num_passed(at, -1)) - 1
+            case layout.KEY_PHASE:
+                found, other = OP_PHASE, three
+            case layout.CLOSE:
+                found = OP_CLOSE
+            case layout.COMMA:
+                found, names = OP_COMMA, _bits(X[leaves : leaves + 2 * num_leaves : 2].tolist())
+            case _:
+                assert kind == NEW_OBJECT
+                found, passed = OP_NEW, int(X[int(X[at + OBJ_REQUIRED]) + int(X[at + OBJ_WORDS])])
+        return [found, target, other, names, described[0], described[1], described[2], passed, *described[3:]]
+
+    def _described(self, at: int) -> list[int] | None:
+        """Required names, ordered names, flags, and the bounds of an object; None if a register of one word cannot hold its names."""
+        if at not in self._objects:
+            self._objects[at] = self._description(self._X[at : at + 11].tolist())
+        return self._objects[at]
+
+    def _description(self, words: list[int]) -> list[int] | None:
+        X, num_words = self._X, words[OBJ_WORDS]
+        if words[OBJ_NAMES] > (BITS if num_words else MAX_PACKED_NAMES) or num_words > 1:
+            return None
+        is_open, order = words[OBJ_IS_OPEN] != 0, words[OBJ_ORDER]
+        if num_words and not is_open and order != IN_ANY_ORDER and words[OBJ_MIN] > 0:
+            return None  # whether enough names are left depends on each name
+        begin = words[OBJ_REQUIRED]
+        required = sum(int(X[begin + each]) << (BITS * each) for each in range(num_words or 2))
+        required &= (1 << words[OBJ_NAMES]) - 1
+        flags = (order != IN_ANY_ORDER) | (order == OTHERS_LAST) << 1 | is_open << 2
+        bounds = [words[OBJ_MIN], words[OBJ_MAX], words[OBJ_CAP], 1] if num_words else [0, -1, 0, 0]
+        return [required, (1 << words[OBJ_ORDERED]) - 1, flags, *bounds]
+
+    def _num_passed(self, at: int, name: int) -> int:
+        """See `native.registers.num_passed`."""
+        ordered = int(self._X[at + OBJ_ORDERED])
+        if 0 <= name < ordered:
+            return name
+        return ordered if self._X[at + OBJ_ORDER] == OTHERS_LAST else 0
 
 
-def _check_calls(automaton: ExportedAutomaton) -> None:
-    """Refuse automata that call forever on one byte."""
-    entries = automaton.trans
-    for _ in range(MAX_CALLS):
-        is_call = entries <= FIRST_CALL
-        if not is_call.any():
-            return
-        starts = automaton.calls[np.where(is_call, FIRST_CALL - entries, 0), 0]
-        columns = np.broadcast_to(np.arange(entries.shape[1]), entries.shape)
-        entries = np.where(is_call, automaton.trans[starts, columns], entries)
-    if (entries <= FIRST_CALL).any():
-        raise _Refusal
+def _bits(names: list[int]) -> int:
+    found = 0
+    for name in names:
+        found |= 1 << name
+    return found

@@ -21,18 +21,34 @@ MOST_DIGITS, DIVISOR = 12, 7
 OWN_FRAMES = 8  # frames that a token may have open at a time
 CLOSES = {"]": "[", "}": "{"}
 NUM_STEPS = 5
+NO_BYTE, CALL_TO = 256, 2  # as in `automaton_store`
 Frames = tuple[tuple[str, int], ...]
 """Open brackets, the outermost first, each with its number of items (counted for those that hold one); "" is the text itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """A grammar in the format of `AutomatonStore.add`."""
+    """An automaton without registers.
+
+    Attributes:
+        classes: [256], the class of each byte.
+        trans: [num_states, num_classes]; the next state, -1 (nowhere; the frame ends if it may), or -3 - i: calls[i].
+        calls: [num_calls, 2], the first state of a frame, and the state after it.
+        may_end: [num_states], whether the frame may end there.
+    """
 
     classes: NDArray[np.uint8]
     trans: NDArray[np.int32]
     calls: NDArray[np.int32]
     may_end: NDArray[np.bool_]
+
+    def words(self) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+        """The arrays of `automaton_store.Automaton`."""
+        states = np.full((len(self.trans), 8), -1, np.int32)
+        states[:, 0], states[:, 1], states[:, 4], states[:, 7] = range(len(states)), NO_BYTE, self.may_end, 0
+        ops = np.zeros((len(self.calls), 12), np.int64)
+        ops[:, 0], ops[:, 1], ops[:, 3] = CALL_TO, self.calls[:, 0], self.calls[:, 1]
+        return self.classes, self.trans, states, ops
 
 
 def numbers() -> Tables:
@@ -66,7 +82,6 @@ def brackets() -> Tables:
         trans[state, 4] = after
     trans[6, 0], trans[7, 2] = 2, 3
     trans[2, 1], trans[4, 3] = 5, 5
-    trans[5, :] = -2
     may_end = np.isin(np.arange(8), (1, 5))
     return Tables(classes, trans, np.array(calls, np.int32), may_end)
 
@@ -111,10 +126,12 @@ def place_of(frames: Frames) -> tuple[int, tuple[int, ...], bool]:
 
 def vocabulary(num_tokens: int, rng: random.Random) -> list[str]:
     """Texts of digits, of brackets, of neither, and empty texts."""
-    found = ["", "a", "[", "{", "]", "}", "7", "0", "[" * OWN_FRAMES, "[" * (OWN_FRAMES + 1), "[a]", "x"]
+    found = ["", "a", "[", "{", "]", "}", "7", "0", "[" * OWN_FRAMES, "[a]", "x"]
     while len(found) < num_tokens:
         letters, most = rng.choice((("0123456789", 6), ("[]{}a", 5), ("[[]{}}a", 14), ("[a7x", 3)))
-        found.append("".join(rng.choices(letters, k=rng.randint(0, most))))
+        text = "".join(rng.choices(letters, k=rng.randint(0, most)))
+        if text.count("[") + text.count("{") <= OWN_FRAMES:  # with more frames the device asks the host
+            found.append(text)
     return found[:num_tokens]
 
 
@@ -137,7 +154,7 @@ def check(num_tokens: int, device: torch.device) -> float:
         device, num_tokens, np.frombuffer(data, np.uint8), offsets, _packed(ends, num_words), 9
     )
     for tables in (numbers(), brackets()):
-        store.add(tables.classes, tables.trans, tables.calls, tables.may_end)
+        store.add(automaton_store.Automaton(*tables.words()))
     start: Frames = (("", 0),)
     deep = frames_of("[{[" * 11)
     full = frames_of("[" * (MAX_DEPTH - 1))
@@ -150,8 +167,12 @@ def check(num_tokens: int, device: torch.device) -> float:
         deep,
         full,
     ]  # two rows in the same state, which both compute its mask
-    places = [automaton_store.DeviceSlot(0, 0, (), False)] * 2 + [automaton_store.DeviceSlot(0, 2 * DIVISOR, (), True)]
-    places += [automaton_store.DeviceSlot(1, *place_of(row)) for row in rows[3:]]
+    places = [automaton_store.DeviceSlot(0, 0)] * 2
+    places.append(automaton_store.DeviceSlot(0, 2 * DIVISOR, is_complete=True))
+    for row in rows[3:]:
+        state, stack, is_complete = place_of(row)
+        frames = [(back, 0) for back in stack]
+        places.append(automaton_store.DeviceSlot(1, state, stack=frames, is_complete=is_complete))
     slots = [8, 0, 3, 5, 2, 7, 1]
     store.put(slots, places)
     for step in range(NUM_STEPS):
@@ -167,7 +188,7 @@ def check(num_tokens: int, device: torch.device) -> float:
         if step == 1:
             sampled[1] = 0  # an end token, which has no text
         tokens = torch.tensor([5, *sampled], device=device)
-        store.advance(slots, tokens, range(1, len(rows) + 1))
+        store.advance(tokens, range(1, len(rows) + 1))
         rows = [_after(row, texts[token]) for row, token in zip(rows, sampled, strict=True)]
     return 0.0
 

@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.step import Row, Step, StepOutput
+from rtlang.contract.step import Row, SampledRow, Step, StepOutput
 from rtlang.model.batch import Batch
 from rtlang.model.draft_heads.draft_head import DraftHead
 from rtlang.model.layers.attention import HiddenTap, PagedKV, StepAttention
@@ -188,6 +188,10 @@ class HeadRunner:
     def collect(self, flight: HeadFlight) -> StepOutput:
         """See `Runner`."""
         return StepOutput(flight.step.step_id, tuple(gather_samples(flight.step.rows, flight.samples)))
+
+    def sample_again(self, flight: Any, indices: Sequence[int], bitmask: NDArray[np.int32]) -> list[SampledRow]:
+        """See `Runner`; no row is ever lost, since none follows an automaton."""
+        raise AssertionError(indices)
 
     def can_follow(self, walk: Walk) -> bool:
         """See `Runner`; always False."""

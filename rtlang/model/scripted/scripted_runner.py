@@ -171,6 +171,10 @@ class ScriptedRunner:
         """See `Runner`."""
         self._replies.clear()
 
+    def sample_again(self, flight: _Flight, indices: Sequence[int], bitmask: NDArray[np.int32]) -> list[SampledRow]:
+        """See `Runner`; never called, since no row is lost."""
+        raise AssertionError(f"no row of {indices} can be lost: the host computes all masks")
+
     def can_follow(self, walk: Walk) -> bool:
         """See `Runner`; always False."""
         return False

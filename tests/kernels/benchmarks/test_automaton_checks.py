@@ -42,7 +42,7 @@ def unmoved(store: AutomatonStore, *_: Any) -> None:
 def flat(store: AutomatonStore, slots: Any, places: Any) -> None:
     """Forgets the open brackets."""
     PUT(store, slots, places)
-    store._depth.zero_()
+    store._slots[:, 1].zero_()
 
 
 def one_bit_off(store: AutomatonStore, slots: Any) -> None:

@@ -254,6 +254,9 @@ class FakeRunner:
             raise RuntimeError("these results were told to be lost")
         return flight.result
 
+    def sample_again(self, flight: FakeFlight, indices: Sequence[int], bitmask: NDArray[np.int32]) -> list[SampledRow]:
+        raise AssertionError("no row is lost")
+
     def can_follow(self, walk: object) -> bool:
         return False
 

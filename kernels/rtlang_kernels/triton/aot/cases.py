@@ -241,7 +241,9 @@ def _automata() -> None:
     text, offsets = np.frombuffer(b"ab", np.uint8), np.array([0, 1, 2])
     store = AutomatonStore(META, VOCAB_SIZE, text, offsets, np.zeros(-(-VOCAB_SIZE // 32), np.int32), 64)
     store.build_masks([0])
-    store.advance([0], empty(4, dtype=torch.int64), [0])
+    store.advance(empty(4, dtype=torch.int64), [0])
+    for dtype in (BF16, FP16, FP32):
+        store.lost_lines(empty(4, VOCAB_SIZE, dtype=dtype), [0])
 
 
 class Gated(NamedTuple):

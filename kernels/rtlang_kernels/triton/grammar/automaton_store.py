@@ -1,14 +1,17 @@
-"""Grammar automata on a GPU: tables of all grammars in use, the position of each row, and the masks of the rows.
+"""Grammar automata on a GPU: tables of all grammars in use, the place of each row, and the masks of the rows.
 
-Automata are arrays (see `AutomatonStore.add` for the format). They share pools, in which their states are renumbered. The tokens that a
-state allows are cached as two rows of bits: tokens allowed whatever the stack, and tokens that depend on the stack. The first step that
-reaches the state computes both. `build_masks` writes the mask of each row, `advance` consumes the sampled tokens; neither waits for the
-device. A token that has more than eight frames of its own open at the same time is forbidden here.
+Automata are arrays (see `Automaton` for the format) in pools that they share; the least recently used ones leave if there is no room.
+The tokens that a state allows are cached in lines, as two rows of bits: tokens allowed in any case, and tokens that depend on more than
+the state. The first step that needs a line computes both; lines that were not used for long are computed for another state.
+
+`build_masks` writes the mask of each row, `advance` consumes the sampled tokens; neither waits for the device. Where a token meets a hole
+of the tables, or has no room (more than eight frames of its own, MAX_DEPTH frames or MAX_NAMES names), its row is *lost*: its mask is
+meaningless, and the caller has to put the row at a place again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,30 +22,74 @@ from torch import Tensor
 
 from rtlang_kernels.host.transfer import copy_to_device
 from rtlang_kernels.triton.grammar import automaton_kernel as kernels
+from rtlang_kernels.triton.grammar.segments import Segments
 from rtlang_kernels.triton.primitives.jit import check_device
 
-MAX_DEPTH = 128  # frames per row
+MAX_DEPTH, MAX_NAMES = 128, 128  # frames or containers, and names, per row
 DEPTH_RESERVE = 32  # frames that may be pushed before the host learns of them
-MASK_BLOCK, MASK_WARPS = 512, 4  # tokens per program
-ADVANCE_BLOCK = 16  # rows per program
-MAX_GRAMMARS = 64
-_MAX_STATES = 1 << 15  # a state fits in 16 bits of the overlay
+MASK_BLOCK, MASK_WARPS = 512, 8  # tokens per program
+KEEP_BLOCK = 4096
+FIND_BLOCK, FIND_ATTEMPTS, FIND_WARPS = 64, 4, 4
+MAX_GRAMMARS = 1024
+_MAX_LINES = 1 << 16
+_MAX_SERIAL = (1 << 16) - 1
 _CACHE_BYTES = 384 << 20  # of cached masks
-_CLASSES_PER_STATE, _CALLS_PER_STATE = 48, 4
+_POOL_WORDS = 1 << 24  # of 4 bytes, for rows; states and operations take a quarter of it each
+_STATE_WORDS, _OP_WORDS = 8, 12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Automaton:
+    """A pushdown automaton with registers.
+
+    Attributes:
+        classes: uint8 [256], the class of each byte.
+        rows: int32 [num_rows, num_classes]; a value is a next state, -1 (nowhere), -2 (a hole), or -3 - i: operation i.
+        states: int32 [num_states, 8]: row; a byte whose value comes next (256: none); the value; parameter of calls; whether the frame
+            cannot end (0), can end where no byte goes on (1), or can end or go on (2); minimum and maximum of a counter (-1: none).
+        ops: int64 [num_ops, 12]: a kind and its words, as in `rtlang_grammars.machine.export`.
+        has_names: names in one object must differ.
+    """
+
+    classes: NDArray[np.uint8]
+    rows: NDArray[np.int32]
+    states: NDArray[np.int32]
+    ops: NDArray[np.int64]
+    has_names: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceSlot:
-    """Position of a row: grammar, state, and return states, the outermost first; numbered as in the grammar."""
+    """Place of a row.
+
+    Attributes:
+        grammar: number of the automaton.
+        stack: return state and register of each frame below, the outermost first.
+        mode, escape, code, digest: progress in the names of JSON text, see `name_kernel`.
+        containers: for each open container, outermost first: whether it is an object, and the digests of its names.
+    """
 
     grammar: int
     state: int
-    stack: tuple[int, ...]
-    is_complete: bool
+    register: int = 0
+    stack: Sequence[tuple[int, int]] = ()
+    is_complete: bool = False
+    mode: int = 0
+    escape: int = 0
+    code: int = 0
+    digest: int = 0
+    containers: Sequence[tuple[bool, Sequence[int]]] = ()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the device has room for the place, and for what may be pushed before the host learns of it."""
+        most = MAX_DEPTH - DEPTH_RESERVE
+        num_names = sum(len(names) for _, names in self.containers)
+        return len(self.stack) <= most and len(self.containers) <= most and num_names <= MAX_NAMES - DEPTH_RESERVE
 
 
 class AutomatonStore:
-    """Automata and row positions on one device. Owned by one thread.
+    """Automata and row places on one device. Owned by one thread.
 
     Attributes:
         masks: int32 [num_slots, ceil(vocab_size / 32)] on the device; `slot` names a row.
@@ -58,6 +105,7 @@ class AutomatonStore:
         num_slots: int,
         *,
         cache_bytes: int = _CACHE_BYTES,
+        pool_words: int = _POOL_WORDS,
     ) -> None:
         """Copy the vocabulary to the device.
 
@@ -65,14 +113,17 @@ class AutomatonStore:
             text, offsets: token i is text[offsets[i]:offsets[i + 1]], at most vocab_size of them; empty if the token has no text.
             end_words: int32 [ceil(vocab_size / 32)], bits of the tokens that are allowed when a text is complete.
             num_slots: maximum number of rows at a time.
-            cache_bytes: memory for the cached masks of states.
+            cache_bytes: memory for the cached masks.
+            pool_words: room for the rows of automata; states and operations have a quarter of it each, in words of 4 bytes.
         """
         check_device(device)
         self._device, self._vocab_size = device, vocab_size
         self._num_words = -(-vocab_size // 32)
         self._num_chunks = -(-vocab_size // MASK_BLOCK)
         self.num_slots = num_slots
-        self._num_states = min(_MAX_STATES, max(1, cache_bytes // (8 * self._num_words)))
+        ways = int(kernels.WAYS.value)
+        self._num_sets = max(1, min(_MAX_LINES, cache_bytes // (8 * self._num_words)) // ways)
+        self._reach = int(np.diff(offsets).max(initial=0)) + 1
         whole = np.full(vocab_size + 1, offsets[-1], dtype=np.int32)
         whole[: len(offsets)] = offsets
         self._text = torch.from_numpy(np.append(text, np.uint8(0))).to(device)
@@ -82,142 +133,227 @@ class AutomatonStore:
         def zeros(*shape: int, dtype: torch.dtype = torch.int32) -> Tensor:
             return torch.zeros(shape, dtype=dtype, device=device)
 
-        states = self._num_states
-        self._classes = zeros(MAX_GRAMMARS, 256)
-        self._trans, self._trans_at = zeros(states * _CLASSES_PER_STATE), zeros(states)
-        self._calls, self._may_end = zeros(states * _CALLS_PER_STATE, 2), zeros(states)
-        self._allowed, self._undecided = zeros(states, self._num_words), zeros(states, self._num_words)
-        self._built = zeros(states, self._num_chunks)
-        self._state, self._depth = zeros(num_slots), zeros(num_slots)
-        self._stack = zeros(num_slots, MAX_DEPTH)
-        self._grammar, self._complete = zeros(num_slots), zeros(num_slots)
+        lines = self._num_sets * ways
+        quarter = max(1, pool_words // 4)
+        self._segments = [
+            Segments(quarter // _STATE_WORDS),
+            Segments(pool_words),
+            Segments(max(1, quarter // 2 // _OP_WORDS)),
+        ]
+        self._states = zeros(self._segments[0].size, _STATE_WORDS)
+        self._rows = zeros(self._segments[1].size)
+        self._ops = zeros(self._segments[2].size, _OP_WORDS, dtype=torch.int64)
+        self._grammars, self._classes = zeros(MAX_GRAMMARS, 8, dtype=torch.int64), zeros(MAX_GRAMMARS, 256)
+        self._tags, self._used = zeros(lines + 1, dtype=torch.int64), zeros(lines + 1)
+        self._made, self._built = zeros(lines + 1), zeros(lines, self._num_chunks)
+        self._allowed, self._undecided = zeros(lines, self._num_words), zeros(lines, self._num_words)
+        self._slots, self._wide = zeros(num_slots, 8), zeros(num_slots, 8, dtype=torch.int64)
+        self._stack_states = zeros(num_slots, MAX_DEPTH)
+        self._stack_registers = zeros(num_slots, MAX_DEPTH, dtype=torch.int64)
+        self._containers, self._names = zeros(num_slots, MAX_DEPTH), zeros(num_slots, MAX_NAMES, dtype=torch.int64)
         self.masks = zeros(num_slots, self._num_words)
-        self._used = [0, 0, 0]  # states, entries of trans, calls
-        self._first_state: list[int] = []
-        self._num_steps = 0
+        self._at: dict[int, tuple[int, int, int]] = {}  # segments by number of the grammar, least recently used first
+        self._serial = self._num_steps = 0
+        self._step = zeros(1)
+        self._slots_there = zeros(1)
 
-    def add(
-        self, classes: NDArray[np.uint8], trans: NDArray[np.int32], calls: NDArray[np.int32], may_end: NDArray[np.bool_]
-    ) -> int | None:
-        """Add a grammar. Returns its number, or None if there is no room.
+    @property
+    def num_lines_made(self) -> int:
+        """Number of lines that the last step made; waits for the device."""
+        return int((self._made[:-1] == self._num_steps).sum()) if self._num_steps else 0
+
+    def add(self, automaton: Automaton, kept: Collection[int] = ()) -> tuple[int, list[int]] | None:
+        """Add an automaton. Returns its number, and those that left to make room; None if there is no room.
 
         Args:
-            classes: [256], the class of each byte.
-            trans: [num_states, num_classes]; an entry is a next state, -1 (dead), -2 (the frame ends; the byte is read again in the
-                return state), or -3 - i: a call, calls[i].
-            calls: [num_calls, 2], the initial state of a frame, in which the byte is read again, and the return state; -1:
-                the frame ends with the called one.
-            may_end: [num_states], whether the frame may end there. A text is complete if its frame and all below may end.
+            kept: numbers of automata that must stay; no row may use any other.
         """
-        states, entries, first_call = self._used
-        num_states, num_classes = trans.shape
-        limits = (self._num_states, self._trans.numel(), len(self._calls))
-        after = [states + num_states, entries + trans.size, first_call + len(calls)]
-        if len(self._first_state) >= MAX_GRAMMARS or any(a > b for a, b in zip(after, limits, strict=True)):
+        sizes = len(automaton.states), automaton.rows.size, len(automaton.ops)
+        if any(size > segments.size for size, segments in zip(sizes, self._segments, strict=True)):
             return None
-        shifted = np.where(trans >= 0, trans + states, np.where(trans <= -3, trans - first_call, trans))
-        moved = np.where(calls >= 0, calls + states, calls)
+        gone: list[int] = []
+        while (found := self._taken(sizes)) is None:
+            oldest = next((number for number in self._at if number not in kept), None)
+            if oldest is None:
+                return None
+            self._remove(oldest)
+            gone.append(oldest)
+        number = next(each for each in range(MAX_GRAMMARS) if each not in self._at)
+        self._serial += 1
+        if self._serial > _MAX_SERIAL:  # tags of former automata would be taken for those of new ones
+            self._serial = 1
+            self._tags.zero_()
+        first_state, first_word, first_op = found
+        about = np.zeros((1, 8), dtype=np.int64)
+        about[0, :6] = (
+            first_state * _STATE_WORDS,
+            first_word,
+            first_op * _OP_WORDS,
+            automaton.rows.shape[1],
+            automaton.has_names,
+            self._serial,
+        )
         arrays: list[NDArray[Any]] = [
-            shifted.reshape(-1).astype(np.int32),
-            (entries + np.arange(num_states) * num_classes).astype(np.int32),
-            moved.astype(np.int32),
-            may_end.astype(np.int32),
-            classes.astype(np.int32),
+            automaton.states.astype(np.int32),
+            automaton.rows.reshape(-1).astype(np.int32),
+            automaton.ops.astype(np.int64),
+            about,
+            automaton.classes.astype(np.int32),
         ]
         there = copy_to_device(self._device, arrays)
-        grammar = len(self._first_state)
-        self._trans[entries : after[1]] = there[0]
-        self._trans_at[states : after[0]] = there[1]
-        self._calls[first_call : after[2]] = there[2]
-        self._may_end[states : after[0]] = there[3]
-        self._classes[grammar] = there[4]
-        self._first_state.append(states)
-        self._used = after
-        return grammar
+        self._states[first_state : first_state + sizes[0]] = there[0]
+        self._rows[first_word : first_word + sizes[1]] = there[1]
+        self._ops[first_op : first_op + sizes[2]] = there[2]
+        self._grammars[number] = there[3][0]
+        self._classes[number] = there[4]
+        self._at[number] = found
+        return number, gone
 
-    def clear(self) -> None:
-        """Remove all grammars; no row may use one."""
-        self._first_state, self._used = [], [0, 0, 0]
-        self._built.zero_()
+    def touch(self, number: int) -> None:
+        """Note that an automaton is used."""
+        self._at[number] = self._at.pop(number)
 
     def put(self, slots: Sequence[int], places: Sequence[DeviceSlot]) -> None:
-        """Set the positions of rows."""
+        """Set the places of rows."""
         count = len(slots)
-        numbers = np.zeros((5, count), dtype=np.int64)
-        stacks = np.zeros((count, MAX_DEPTH), dtype=np.int32)
+        narrow = np.zeros((count, 8), dtype=np.int32)
+        wide = np.zeros((count, 8), dtype=np.int64)
+        states = np.zeros((count, MAX_DEPTH), dtype=np.int32)
+        registers = np.zeros((count, MAX_DEPTH), dtype=np.int64)
+        containers = np.zeros((count, MAX_DEPTH), dtype=np.int32)
+        names = np.zeros((count, MAX_NAMES), dtype=np.int64)
         for index, place in enumerate(places):
-            first = self._first_state[place.grammar]
-            depth = len(place.stack)
-            numbers[:, index] = slots[index], place.state + first, depth, place.grammar, place.is_complete
-            stacks[index, :depth] = np.array(place.stack, dtype=np.int32) + first
-        where, *values, stack = copy_to_device(self._device, [*numbers, stacks])
-        self._stack.index_copy_(0, where, stack)
-        targets = (self._state, self._depth, self._grammar, self._complete)
-        for target, content in zip(targets, values, strict=True):
-            target.index_copy_(0, where, content.to(torch.int32))
+            num_names, depth = 0, len(place.stack)
+            for level, (is_object, digests) in enumerate(place.containers):
+                containers[index, level] = num_names << 1 | is_object
+                names[index, num_names : num_names + len(digests)] = digests
+                num_names += len(digests)
+            if depth:
+                states[index, :depth], registers[index, :depth] = zip(*place.stack, strict=True)
+            mode = place.mode | place.escape << 3
+            narrow[index, :7] = place.state, depth, place.grammar, place.is_complete, -1, -1, mode
+            wide[index, :5] = place.register, place.code, place.digest, len(place.containers), num_names
+        contents: list[NDArray[Any]] = [narrow, wide, states, registers, containers, names]
+        where, *there = copy_to_device(self._device, [np.array(slots, dtype=np.int64), *contents])
+        targets = self._slots, self._wide, self._stack_states, self._stack_registers, self._containers, self._names
+        for target, content in zip(targets, there, strict=True):
+            target.index_copy_(0, where, content)
 
     def build_masks(self, slots: Sequence[int]) -> None:
         """Write the masks of these slots."""
         self._num_steps += 1
-        slots_there, step = copy_to_device(
+        self._slots_there, self._step = copy_to_device(
             self._device, [np.array(slots, dtype=np.int32), np.array([self._num_steps], dtype=np.int32)]
         )
+        if not slots:
+            return
+        kernels.find_lines[(1,)](
+            self._slots_there,
+            len(slots),
+            self._step,
+            self._reach,
+            self._slots,
+            self._wide,
+            self._containers,
+            self._grammars,
+            self._states,
+            self._tags,
+            self._used,
+            self._made,
+            self._num_sets,
+            MAX_DEPTH=MAX_DEPTH,
+            ATTEMPTS=FIND_ATTEMPTS,
+            BLOCK=FIND_BLOCK,
+            num_warps=FIND_WARPS,
+        )
         kernels.build_masks[(self._num_chunks, len(slots))](
-            slots_there,
-            step,
-            self._state,
-            self._depth,
-            self._stack,
-            self._grammar,
-            self._complete,
-            self._classes,
-            self._trans,
-            self._trans_at,
-            self._calls,
-            self._text,
-            self._offsets,
+            self._slots_there,
+            self._step,
+            *self._tables,
             self._end_words,
+            self._made,
+            self._built,
             self._allowed,
             self._undecided,
-            self._built,
             self.masks,
             self._num_words,
             self._vocab_size,
             MAX_DEPTH=MAX_DEPTH,
+            MAX_NAMES=MAX_NAMES,
             BLOCK=MASK_BLOCK,
             num_warps=MASK_WARPS,
-            enable_fp_fusion=True,
         )
 
-    def advance(self, slots: Sequence[int], token_ids: Tensor, places: Sequence[int]) -> None:
-        """Consume sampled tokens.
+    def lost(self) -> Tensor:
+        """Whether each slot of the last `build_masks` is lost, bool [num_slots] on the device."""
+        return self._slots.index_select(0, self._slots_there)[:, int(kernels.LOST_AT.value)] == self._num_steps
+
+    def lost_lines(self, logits: Tensor, places: Sequence[int]) -> Tensor:
+        """Copy the lost lines of `logits`; other lines of the result have no meaning.
+
+        Args:
+            logits: [num_lines, vocab_size], with contiguous lines.
+            places: line of each slot of the last `build_masks`.
+        Returns:
+            [len(places), vocab_size], of the same type.
+        """
+        kept = torch.empty((len(places), logits.shape[1]), dtype=logits.dtype, device=logits.device)
+        if places:
+            (places_there,) = copy_to_device(self._device, [np.array(places, dtype=np.int32)])
+            kernels.keep_lost[(-(-logits.shape[1] // KEEP_BLOCK), len(places))](
+                self._slots_there,
+                places_there,
+                self._step,
+                self._slots,
+                logits,
+                kept,
+                logits.stride(0),
+                logits.shape[1],
+                BLOCK=KEEP_BLOCK,
+            )
+        return kept
+
+    def advance(self, token_ids: Tensor, places: Sequence[int]) -> None:
+        """Consume sampled tokens of the slots of the last `build_masks`.
 
         Args:
             token_ids: int64, on the device.
             places: index in `token_ids` of the token of each slot.
         """
-        slots_there, places_there = copy_to_device(
-            self._device, [np.array(slots, dtype=np.int32), np.array(places, dtype=np.int32)]
-        )
-        kernels.advance[(-(-len(slots) // ADVANCE_BLOCK),)](
-            slots_there,
+        if not places:
+            return
+        (places_there,) = copy_to_device(self._device, [np.array(places, dtype=np.int32)])
+        kernels.advance[(len(places),)](
+            self._slots_there,
             token_ids,
             places_there,
-            len(slots),
-            self._state,
-            self._depth,
-            self._stack,
-            self._grammar,
-            self._complete,
-            self._classes,
-            self._trans,
-            self._trans_at,
-            self._calls,
-            self._may_end,
-            self._text,
-            self._offsets,
+            self._step,
+            *self._tables,
             MAX_DEPTH=MAX_DEPTH,
-            BLOCK=ADVANCE_BLOCK,
+            MAX_NAMES=MAX_NAMES,
             num_warps=1,
-            enable_fp_fusion=True,
         )
+
+    @property
+    def _tables(self) -> tuple[Tensor, ...]:
+        places = self._slots, self._wide, self._stack_states, self._stack_registers, self._containers, self._names
+        automata = self._grammars, self._classes, self._states, self._rows, self._ops
+        return *places, *automata, self._text, self._offsets
+
+    def _taken(self, sizes: tuple[int, int, int]) -> tuple[int, int, int] | None:
+        """Segments of these sizes; None if one has no room."""
+        if len(self._at) >= MAX_GRAMMARS:
+            return None
+        found: list[int] = []
+        for segments, size in zip(self._segments, sizes, strict=True):
+            start = segments.take(size)
+            if start is None:
+                for other, taken in zip(self._segments, found, strict=False):
+                    other.give_back(taken)
+                return None
+            found.append(start)
+        return found[0], found[1], found[2]
+
+    def _remove(self, number: int) -> None:
+        for segments, start in zip(self._segments, self._at.pop(number), strict=True):
+            segments.give_back(start)

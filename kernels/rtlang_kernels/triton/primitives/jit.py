@@ -20,7 +20,7 @@ from rtlang_kernels.planning.tile_sizes import PRETENDED
 UNSPECIALIZED = frozenset(
     {
         *("num_rows", "num_parts", "num_tokens", "num_states", "num_top", "num_words", "num_chunks", "num_entries"),
-        "pairs_per_row",
+        *("pairs_per_row", "num_sets", "reach"),
     }
 )
 

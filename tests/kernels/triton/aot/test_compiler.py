@@ -58,7 +58,7 @@ ONLY = {
         "mask_logits fp32",
         "penalize fp32",
         "build_masks",
-        "advance",
+        *("find_lines", "advance", "keep_lost"),
         "gated_recurrence bf16 kimi",
         "causal_conv fp32 4",
         "selective_scan fp32",
