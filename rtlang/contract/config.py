@@ -185,7 +185,7 @@ class RuntimeConfig:
     draft_model: str | None = _setting(
         None,
         "a smaller model with the same tokens, or a draft head of the model (EAGLE, EAGLE-3), which drafts tokens where that is "
-        "expected to save time, on the CPU only: a directory or owner/name, as for model, or mtp for the head in the model's own "
+        "expected to save time, on the same device: a directory or owner/name, as for model, or mtp for the head in the model's own "
         "checkpoint; default: none",
     )
     deterministic: bool = _setting(
@@ -231,8 +231,8 @@ class RuntimeConfig:
                 raise ConfigError(
                     "draft_model", draft_model, "expected the directory of a model or head, owner/name, or mtp"
                 )
-            if self.device != "cpu":
-                raise ConfigError("draft_model", draft_model, "requires device cpu")
+            if self.device != "cpu" and self.tensor_parallel > 1:
+                raise ConfigError("draft_model", draft_model, "requires tensor_parallel 1, or device cpu")
             if self.speculation == "off":
                 raise ConfigError("draft_model", draft_model, "requires speculation auto or on")
         _one_of(self, "policy", "program", "fcfs", "longest_prefix")

@@ -143,8 +143,8 @@ class RuntimeSettings(TypedDict, total=False):
     other decoders and on a GPU, texts may change by rounding) or off
     """
     draft_model: StrPath | None
-    """a smaller model with the same tokens, which drafts tokens where that is expected to save time, on the CPU only: a
-    directory or owner/name, as for model; default: none
+    """a smaller model with the same tokens, on the same device, which drafts tokens where that is expected to save time:
+    a directory or owner/name, as for model; default: none
     """
     deterministic: bool
     """the same bits for a request whatever else is computed beside it (batch invariance), also with decoders of

@@ -199,7 +199,12 @@ class SampledRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StepOutput:
-    """The results of a step's rows, in row order."""
+    """The results of a step's rows, in row order.
+
+    Attributes:
+        device_s: seconds from the beginning of the step on the device to its end, without the steps before it; None on the host.
+    """
 
     step_id: int
     rows: tuple[SampledRow, ...] = field(default=())
+    device_s: float | None = None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
+from time import perf_counter
 
 from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.cache.scope import Namespaces
@@ -403,7 +404,12 @@ class Engine:
 
     def _make_pipeline(self) -> StepPipeline:
         parts = self.scheduler, self._runner, self._compiler, self._apply, self._isolation, self.step_cost
-        return StepPipeline(*parts, self._forget_pages)
+        return StepPipeline(*parts, self._forget_pages, clock=self._clock)
+
+    def _clock(self) -> float:
+        """Seconds that pass without the draft model, whose steps come between those of the model."""
+        model = None if self.drafter is None else self.drafter.model
+        return perf_counter() - (0.0 if model is None else model.seconds)
 
     def _apply(self, results: SampledRows) -> list[RequestOutput]:
         """Process the results of rows."""

@@ -81,7 +81,7 @@ class StepPipeline:
         isolation: is told which steps failed.
         cost: is told how long steps of a device take; those of the host are measured outside.
         forget_pages: puts all requests back, since the pages hold nothing any more.
-        clock: in seconds; for tests.
+        clock: in seconds, without those of a draft model.
         executor: runs slow background work instead of a dedicated thread; for tests.
     """
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -29,7 +29,7 @@ from rtlang.contract.step import Row, RowStates, SampledRow, Step, StepOutput
 from rtlang.model import system_resources
 from rtlang.model.batch import Batch
 from rtlang.model.decoders.native_decoder import Decoder
-from rtlang.model.gpu.accelerator import Accelerator, Fetched, accelerator_for
+from rtlang.model.gpu.accelerator import Accelerator, Fetched, Stopwatch, accelerator_for
 from rtlang.model.gpu.device_batch import on_device
 from rtlang.model.gpu.device_content import DevicePages, DeviceStates, contents_of
 from rtlang.model.gpu.device_grammar import DeviceGrammars, LostRows
@@ -54,7 +54,8 @@ logger = logging.getLogger(__name__)
 
 _SCORE_CHUNK_BYTES = 256 << 20  # logits of scored tokens held at a time
 _MAX_GRID_ROWS = 1 << 15  # grids are limited to 65535 in the second dimension
-_CACHE_SHARE = 0.85  # share of the memory left by the weights; the rest is for activations, logits and graphs
+CACHE_SHARE = 0.85
+"""Share of the memory left by the weights for pages and states; the rest is for activations, logits and graphs."""
 _USUAL_TOKENS = 4096  # of a sequence, to divide the memory between pages and states
 _ROW_TOKENS = 1024  # of a sequence, to choose the number of rows: steps are full before all pages are in use
 _WARM_UP_ROWS = 2
@@ -72,6 +73,7 @@ class DeviceFlight:
     Attributes:
         sampling_rows: the row of each token to sample, in order.
         logits: logits of these tokens on the device, until they are sampled.
+        watch: measures the step.
         scores: pending log-probabilities, in chunks of (token ids, number of top entries each, values).
         sampled: a row for each token to sample.
         lost: those that may have to be sampled again, see `sample_again`.
@@ -81,10 +83,21 @@ class DeviceFlight:
     sampling_rows: tuple[int, ...]
     scoring_rows: tuple[int, ...]
     logits: Tensor | None
+    watch: Stopwatch
     scores: list[tuple[list[int], list[int], Fetched]] = field(default_factory=list)
     samples: PendingSample | None = None
     sampled: Sequence[Row] = ()
     lost: LostRows | None = None
+
+
+class Beside(Protocol):
+    """A model whose weights are loaded before the device's memory is divided, and whose pages later, from the share that is left."""
+
+    def load_weights(self) -> None:
+        """Load its weights."""
+
+    def pool_share(self, page_bytes: int) -> int:
+        """Bytes to leave to it for each page of so many bytes."""
 
 
 class DeviceRunner:
@@ -95,6 +108,9 @@ class DeviceRunner:
 
     Args:
         group: as for `HostRunner`.
+
+    Attributes:
+        beside: another model that will be loaded on the device.
 
     Attributes (after `load`):
         config: with the limits of a step that follow from the memory.
@@ -126,7 +142,8 @@ class DeviceRunner:
         self._slots: DeviceStates | None = None
         self.num_replayed = self.num_eager = 0
         self._num_grown = 0  # total of graphs that no longer exist
-        self._is_closed = False
+        self._is_closed = self._has_weights = False
+        self.beside: Beside | None = None
 
     @property
     def num_grown(self) -> int:
@@ -187,25 +204,42 @@ class DeviceRunner:
         with self.ranks.loading() as group:
             self._load(group)
 
+    def load_weights(self, group: RankGroup | None = None) -> None:
+        """Load the model alone, before the memory of the device is divided; `load` does the rest."""
+        self.accelerator.enter()
+        with torch.inference_mode():
+            self.decoder, self.model_config, self.tokenizer = load_model(self.config, self.accelerator, group)
+        self._has_weights = True
+        trim_heap()
+
+    @property
+    def bytes_per_page(self) -> int:
+        """Bytes of a page in all layers, as soon as the weights are loaded."""
+        return PagedKV.bytes_per_page(self.decoder.geometries, self.config.page_size, self._kv_dtype)
+
+    @property
+    def _kv_dtype(self) -> torch.dtype:
+        return torch.float8_e4m3fn if self.config.kv_dtype == "float8" else self.decoder.dtype
+
     def _load(self, group: RankGroup | None) -> None:
         accelerator, config = self.accelerator, self.config
         accelerator.enter()
         torch.set_num_threads(config.num_threads or max(1, system_resources.num_cores() // config.tensor_parallel))
         with torch.inference_mode():
-            self.decoder, self.model_config, self.tokenizer = load_model(config, accelerator, group)
-            trim_heap()
+            if not self._has_weights:
+                self.load_weights(group)
+            if self.beside is not None:
+                self.beside.load_weights()
             longest = self.model_config.max_position_embeddings
             if config.max_model_len is not None and config.max_model_len > longest:
                 raise ConfigError("max_model_len", config.max_model_len, f"the checkpoint supports at most {longest}")
             geometries, dtype = self.decoder.geometries, self.decoder.dtype
-            kv_dtype = torch.float8_e4m3fn if config.kv_dtype == "float8" else dtype
-            page_bytes = PagedKV.bytes_per_page(geometries, config.page_size, kv_dtype)
-            num_pages, num_states, num_rows = self._pick_sizes(page_bytes)
+            num_pages, num_states, num_rows = self._pick_sizes(self.bytes_per_page)
             if group is not None:
                 num_pages = group.smallest(num_pages)
                 num_rows = group.smallest(num_rows)
             self.config = config = config.with_device_rows(num_rows)
-            self.kv = PagedKV(geometries, num_pages + 1, config.page_size, dtype, accelerator.device, kv_dtype)
+            self.kv = PagedKV(geometries, num_pages + 1, config.page_size, dtype, accelerator.device, self._kv_dtype)
             if num_states:
                 self.states = StateMemory(self.decoder.state_shapes, num_states, accelerator.device)
             if group is None:
@@ -275,6 +309,7 @@ class DeviceRunner:
             RuntimeError: the runner is closed.
         """
         self._check_open()
+        watch = self.accelerator.stopwatch()
         with torch.inference_mode():
             written = self._graphs.write(step, self._sampled_at)
             self._announce(step)
@@ -291,7 +326,7 @@ class DeviceRunner:
                     self.num_eager += 1
                 num_sampling = len(written.sampling_rows)
                 logits = self.decoder.project(states[:num_sampling]) if num_sampling else None
-                flight = DeviceFlight(step, written.sampling_rows, written.scoring_rows, logits)
+                flight = DeviceFlight(step, written.sampling_rows, written.scoring_rows, logits, watch)
                 if not self.ranks.is_following:
                     self._score(flight, states[num_sampling:])
         return flight
@@ -321,6 +356,7 @@ class DeviceRunner:
         self._check_open()
         self._sampled_at = {}
         if flight.logits is None:
+            flight.watch.stop()
             self._hand_on(0)
             return
         with torch.inference_mode():
@@ -334,6 +370,7 @@ class DeviceRunner:
             if is_followed:
                 flight.sampled, flight.lost = sampling, self.grammars.advance(found, self._sampled, flight.logits)
             flight.logits = None
+            flight.watch.stop()
         self._sampled_at = {row.request_id: index for index, row in enumerate(sampling) if not row.num_draft_tokens}
         self._hand_on(len(sampling))
 
@@ -373,7 +410,7 @@ class DeviceRunner:
                 outputs[index] = output._replace(scores=scores)
             else:
                 outputs[index] = SampledRow((), (), False)
-        return StepOutput(flight.step.step_id, tuple(outputs))
+        return StepOutput(flight.step.step_id, tuple(outputs), flight.watch.seconds())
 
     def sample_again(
         self, flight: DeviceFlight, indices: Sequence[int], bitmask: NDArray[np.int32]
@@ -487,7 +524,9 @@ class DeviceRunner:
         """Numbers of pages and of states, and of rows that the memory is for; there is a scratch page besides."""
         free, config, size = self.accelerator.free_bytes(), self.config, state_bytes(self.decoder.state_shapes)
         given = None if config.cache_bytes is None else config.cache_bytes // config.tensor_parallel
-        cache_bytes = given if given is not None else int(_CACHE_SHARE * free)
+        share = 0 if self.beside is None else self.beside.pool_share(bytes_per_page)
+        default = int(CACHE_SHARE * free / (1 + share / max(1, bytes_per_page)))
+        cache_bytes = default if given is None else given
         if config.num_pages is not None:
             page_bytes = (config.num_pages + 1) * bytes_per_page
             needed = page_bytes + (LEAST_STATES * size if size else 0)
@@ -495,7 +534,7 @@ class DeviceRunner:
                 raise ConfigError(
                     "num_pages", config.num_pages, f"the KV pool needs {needed:,} bytes, but only {free:,} are free"
                 )
-            left = int(_CACHE_SHARE * (free - page_bytes))
+            left = int(CACHE_SHARE * (free - page_bytes))
             cache_bytes = page_bytes + (left if size else 0)
         elif cache_bytes > free:
             raise ConfigError("cache_bytes", config.cache_bytes, f"only {free:,} bytes of memory are free")

@@ -40,10 +40,9 @@ from rtlang.contract.service.metrics import Metrics
 from rtlang.contract.service.snapshot import EngineSnapshot
 from rtlang.contract.service.target import Listener, check_run
 from rtlang.engine.constraints.compiler import ConstraintCompiler
-from rtlang.engine.drafts.defaults import load_draft_model
+from rtlang.engine.drafts.defaults import draft_runner_for, load_draft_model
 from rtlang.engine.engine import Engine, LoadedModel
-from rtlang.engine.planning.calibration import calibrated
-from rtlang.engine.planning.step_cost import StepCost
+from rtlang.engine.planning.calibration import measured_cost
 from rtlang.engine.program_pages import ProgramPages
 from rtlang.engine.requests.request import RequestOutput
 from rtlang.engine.requests.value_check import ValueChecker
@@ -119,6 +118,7 @@ class Runtime:
         self.metrics = Metrics()
         self._settled = self.config  # with the limits of steps that the first runner decided
         self._runner: Runner | None = None
+        self._draft_runner: Runner | None = None
         self._rebuild = RunnerRebuild(self._replaced_runner)
         self._compiler: ConstraintCompiler | None = None
         self._watch = watch_of("engine thread")
@@ -409,9 +409,10 @@ class Runtime:
         compiler, self._compiler = self._compiler, None  # it refers to the engine
         if compiler is not None:
             compiler.close()
-        runner, self._runner = self._runner, None
+        runners = [each for each in (self._draft_runner, self._runner) if each is not None]
+        self._draft_runner = self._runner = None
         try:
-            if runner is not None:
+            for runner in runners:
                 runner.close()
         except RuntimeError:  # a failed device raises on every call
             logger.exception("freeing the device memory failed")
@@ -465,6 +466,7 @@ class Runtime:
     def _make_engine(self, wake: Callable[[], None]) -> Engine:
         self._runner = runner = self._new_runner()
         try:
+            self._draft_runner = draft_runner_for(self.config, runner)
             runner.load()
             self._settled = config = runner.with_limits(self.config)
             exclude_computation(self._watch, runner)
@@ -486,8 +488,8 @@ class Runtime:
                 config,
                 LoadedModel(
                     runner,
-                    draft_model=load_draft_model(config, runner, self._watch),
-                    cost=StepCost() if runner.is_pipelined else calibrated(runner, config.page_size),
+                    measured_cost(config, runner),
+                    load_draft_model(config, runner, self._draft_runner, self._watch),
                 ),
                 self._compiler,
                 wake,

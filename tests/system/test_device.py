@@ -274,6 +274,37 @@ def test_drafts_keep_every_text(checkpoint: Path, monkeypatch: pytest.MonkeyPatc
     assert runner.num_replayed > 0
 
 
+@pytest.mark.long
+def test_a_draft_model_on_the_device_keeps_every_text(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model itself, as if it were much smaller: noise and masks are the same, so nearly all of its drafts are right."""
+    options: list[dict[str, Any]] = [
+        {"max_tokens": 12, "ignore_eos": True, "temperature": 0.9, "seed": 2, "top_p": 0.9},
+        {"schema": FLAGS, "max_tokens": 13, "temperature": 1.0, "seed": 4},
+        {"max_tokens": 8, "ignore_eos": True, "repetition_penalty": 1.5, "frequency_penalty": 0.4},
+    ]
+    work = texts(typed, [{"options": each} for each in options], "value")
+    found: dict[str, tuple[int, int]] = {}
+
+    def drafted(runtime: Runtime) -> Any:
+        assert runtime._engine is not None
+        drafter: Any = runtime._engine.drafter
+        drafter._sources.clear()
+        drafter.model.cost.predict = lambda size: 1e-9
+        drafter._cost.predict = lambda size: 1.0  # here each token takes time, for which a device has room
+        answers = work(runtime)
+        model = drafter.model._runner
+        if isinstance(model, DeviceRunner):
+            assert model.num_replayed > 5
+            assert model.accelerator is runtime._runner.accelerator  # type: ignore[union-attr]
+        found[runtime.config.device] = drafter.num_drafted["draft_model"], drafter.num_accepted["draft_model"]
+        return answers
+
+    on_both(checkpoint, monkeypatch, drafted, speculation="on", draft_model=str(checkpoint), max_model_len=128)
+    num_drafted, num_accepted = found[DEVICE]
+    assert num_accepted > 10
+    assert num_accepted > 0.8 * num_drafted
+
+
 def test_penalties_of_a_constrained_text_count_its_last_token(
     checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,7 @@ def late(monkeypatch: pytest.MonkeyPatch) -> list[LateCopies]:
         return made[-1]
 
     monkeypatch.setattr(device_runner, "accelerator_for", device)
+    monkeypatch.setattr(device_runner, "_GRAPH_TOKENS", (2,))
     monkeypatch.setattr(engine, "compute_seconds", lambda *_, **__: None)  # the time of a step here says nothing
     return made
 
@@ -54,7 +55,7 @@ def runtime(model: str, monkeypatch: pytest.MonkeyPatch, device: str, **settings
         monkeypatch.delenv("RTLANG_KERNELS", raising=False)
     else:
         monkeypatch.setenv("RTLANG_KERNELS", "triton")
-    given = {"dtype": "float32", "page_size": PAGE, "num_threads": 1, "max_rows": 2, "max_step_tokens": 64, **settings}
+    given = {"dtype": "float32", "page_size": PAGE, "num_threads": 1, "max_rows": 2, "max_model_len": 64, **settings}
     return Runtime(model=model, device=device, **given)
 
 

@@ -16,10 +16,12 @@ from rtlang.engine.drafts.overlap import Overlap
 from rtlang.engine.drafts.own_text import OwnText
 from rtlang.engine.drafts.stored_text import StoredText
 from rtlang.engine.drafts.structure import Structure
-from rtlang.engine.planning.calibration import calibrated
+from rtlang.engine.planning.calibration import measured_cost
 from rtlang.engine.planning.step_cost import StepCost
+from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.draft_heads.head_runner import HeadRunner
-from rtlang.model.draft_runner import DraftRunner
+from rtlang.model.draft_heads.loading import names_head
+from rtlang.model.draft_runner import DeviceDraftRunner, DraftRunner
 from rtlang.model.runner import Runner
 
 logger = logging.getLogger(__name__)
@@ -31,8 +33,8 @@ def drafter_for(
     """A drafter with all sources; None if `config.speculation` or the runner allows no drafts."""
     if not _may_draft(config, runner):
         return None
-    policy = None if draft_model is None else ModelPolicy(draft_model, cost)
     overlap = Overlap(cost, lambda: cost.host_s) if runner.is_pipelined else None
+    policy = None if draft_model is None else ModelPolicy(draft_model, cost, overlap)
     return Drafter(
         (StoredText(cache), CallSites(), OwnText(), Structure()),
         cost,
@@ -42,35 +44,56 @@ def drafter_for(
     )
 
 
-def load_draft_model(config: RuntimeConfig, runner: Runner, watch: ThreadWatch | None = None) -> DraftModel | None:
-    """Load the draft model of the settings; None if they name none, or the runner allows no drafts.
+def draft_runner_for(config: RuntimeConfig, runner: Runner) -> Runner | None:
+    """The runner of the draft model of the settings, for `load_draft_model`; None if they name none, or a device allows no drafts.
 
     Args:
+        runner: of the model. On a device it must not be loaded yet: it leaves memory to the draft model.
+    """
+    if config.draft_model is None:
+        return None
+    if isinstance(runner, DeviceRunner) and not _may_draft(config, runner):
+        _warn_unused()
+        return None
+    if names_head(config):  # which the runner of the model loads
+        return None
+    return DeviceDraftRunner(config, runner) if isinstance(runner, DeviceRunner) else DraftRunner(config, runner)
+
+
+def load_draft_model(
+    config: RuntimeConfig, runner: Runner, draft_runner: Runner | None, watch: ThreadWatch | None = None
+) -> DraftModel | None:
+    """Load the draft model; None if there is none, or the runner allows no drafts.
+
+    Args:
+        runner: of the model, loaded.
+        draft_runner: from `draft_runner_for`.
         watch: of the engine thread; its computation is left out.
     Raises:
         ModelLoadError: it cannot be loaded.
         ConfigError: its tokens are not those of the model, or it has no memory for pages.
     """
-    if config.draft_model is None:
-        return None
-    if not _may_draft(config, runner):
-        logger.warning(
-            "draft_model is not used: drafts could change texts of this model by rounding; speculation=on allows that"
-        )
-        return None
     head = getattr(runner, "head", None)
     if isinstance(head, HeadRunner):
-        cost = calibrated(head, config.page_size)
-        pages = HeadPages(head, config.page_size)
+        pages, cost = HeadPages(head, config.page_size), measured_cost(config, head)
         return DraftModel(config, head, runner.model_config.vocab_size, cost=cost, pages=pages)
-    draft_runner = DraftRunner(config, runner)
+    if draft_runner is None:
+        return None
+    if not _may_draft(config, runner):
+        _warn_unused()
+        return None
     draft_runner.load()
     exclude_computation(watch, draft_runner)
-    model = DraftModel(
-        config, draft_runner, runner.model_config.vocab_size, cost=calibrated(draft_runner, config.page_size)
-    )
+    cost = measured_cost(config, draft_runner)
+    model = DraftModel(config, draft_runner, runner.model_config.vocab_size, cost=cost)
     logger.info("draft model %s with a KV pool of %d pages", config.draft_model, model.num_pages)
     return model
+
+
+def _warn_unused() -> None:
+    logger.warning(
+        "draft_model is not used: drafts could change texts of this model by rounding; speculation=on allows that"
+    )
 
 
 def _may_draft(config: RuntimeConfig, runner: Runner) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from time import thread_time
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.step import Row, SampledRow, Step
 from rtlang.engine.drafts.model_pages import ComputedSequence, DraftPages, ModelPages
+from rtlang.engine.planning.calibration import clock_of
 from rtlang.engine.planning.step_cost import StepCost, StepSize, size_of
 from rtlang.engine.requests.request import Request
 from rtlang.model.runner import Runner
@@ -40,7 +40,7 @@ class DraftModel:
         runner: of the draft model, loaded; no other step may run on it.
         target_vocab_size: width of the model's logits.
         cost: of its steps, as far as it was measured before.
-        clock: seconds of the engine thread; for tests.
+        clock: seconds; default: `clock_of` the runner.
         pages: what is computed of each request; default: pages of its own.
 
     Attributes:
@@ -55,14 +55,14 @@ class DraftModel:
         target_vocab_size: int,
         *,
         cost: StepCost | None = None,
-        clock: Callable[[], float] = thread_time,
+        clock: Callable[[], float] | None = None,
         pages: DraftPages | None = None,
     ) -> None:
         self.cost = StepCost() if cost is None else cost
         self.pages = pages or ModelPages(runner.num_pages, config.page_size, sharing=config.prefix_sharing)
         self.seconds = 0.0
         self.num_steps = self.num_failures = 0
-        self._runner, self._clock = runner, clock
+        self._runner, self._clock = runner, clock_of(runner) if clock is None else clock
         self._max_step_tokens, self._page_size = config.step_limit, config.page_size
         self._max_tokens = min(runner.max_model_len, runner.num_pages * config.page_size)
         self._target_vocab_size, self._vocab_size = target_vocab_size, runner.model_config.vocab_size
@@ -246,16 +246,19 @@ class DraftModel:
         try:
             flight = self._runner.launch(step)
             self._runner.sample(flight, step.rows, bitmask)
-            results = self._runner.collect(flight).rows
+            launched = self._clock()
+            found = self._runner.collect(flight)
         except Exception as error:
             self._fail(error)
+            self.seconds += self._clock() - started
             return None
-        finally:
-            seconds = self._clock() - started
-            self.seconds += seconds
+        seconds = self._clock() - started
+        if found.device_s is not None:  # else it counts that the device had a step of the model before it
+            seconds = min(seconds, launched - started + found.device_s)
+        self.seconds += seconds
         if not self.cost.is_settled or self.num_steps % _OBSERVE_EVERY == 0:
             self.cost.observe(size_of(step), seconds)
-        return results
+        return found.rows
 
     def _fail(self, error: Exception) -> None:
         self._rest = min(_MAX_REST, FIRST_REST << min(self.num_failures, 16))

@@ -115,6 +115,7 @@ class Drafter:
         self._states: dict[Request, _State] = {}
         self._taken_s = 0.0
         self._max_gap = 0
+        self._promised: set[Request] = set()  # rows that wait to be drafted for by the draft model
         self._num_skips = self._skip_length = self._hopeless_rows = 0
         self.num_drafted: Counter[str] = Counter()
         self.num_accepted: Counter[str] = Counter()
@@ -157,7 +158,7 @@ class Drafter:
                 proposed.append(found)
         self.work.begin(0)
         spent = 0.0
-        if self._model_policy is not None and self._model_policy.is_due(cost):
+        if self._model_policy is not None and (self._is_promised(candidates) or self._model_policy.is_due(cost)):
             proposed, spent = self._add_model_drafts(self._model_policy, candidates, proposed, size, num_rows, room)
         if not proposed:
             self._skip(num_rows, max_skips)
@@ -206,6 +207,16 @@ class Drafter:
         step_s = self._cost.predict(best.size)
         if held and self.overlap.expect(size, best.num_tokens, step_s, len(held), 2)[2]:
             return None
+        if self._model_policy is not None and self._model_policy.is_due(cost):
+            left = [candidate for candidate in candidates if candidate.request not in held]
+            rows = self._model_rows(self._model_policy, left, (), MAX_DRAFT_TOKENS)
+            if rows:
+                others = Expectation(size, num_rows, num_rows / cost)
+                awaited, is_wait_better = self._model_policy.awaited(rows, others)
+                self._promised |= awaited
+                if awaited and is_wait_better:
+                    return None
+                held |= awaited
         return held
 
     def note(self, drafts: Mapping[Request, Sequence[int]]) -> None:
@@ -215,6 +226,7 @@ class Drafter:
 
     def forget(self, request: Request) -> None:
         """Learn from the end of a request, and drop its state."""
+        self._promised.discard(request)
         state = self._states.pop(request, None)
         if state is not None:
             self._learn(request, state)
@@ -299,21 +311,11 @@ class Drafter:
         room: int,
     ) -> tuple[list[_Draft], float]:
         """The drafts with those of the draft model in place of others that are less sure, and the time that they took."""
-        of_sources = {draft.candidate.request: draft for draft in proposed}
-        rows: list[ModelRow] = []
-        candidate_of: dict[Request, Candidate] = {}
-        for candidate in candidates:
-            request = candidate.request
-            limit = min(candidate.limit, self._max_draft_tokens, room, policy.model.limit(request))
-            if limit <= 0:
-                continue
-            probabilities = self._probabilities(self._states[request].own, DRAFT_MODEL, 1, limit)
-            other = of_sources.get(request)
-            if other is None or sum(other.probabilities[:_COMPARED]) < sum(probabilities[:_COMPARED]):
-                rows.append(ModelRow(request, candidate.num_tokens, probabilities))
-                candidate_of[request] = candidate
+        rows = self._model_rows(policy, candidates, proposed, room)
         if not rows:
             return proposed, 0.0
+        drafting = {row.request for row in rows}
+        candidate_of = {each.request: each for each in candidates if each.request in drafting}
         _, best = self._best_counts(proposed, size, num_rows, room)
         others = [draft for draft in proposed if draft.candidate.request not in candidate_of]
         _, rest = self._best_counts(others, size, num_rows, room) if len(others) < len(proposed) else (None, best)
@@ -335,6 +337,29 @@ class Drafter:
             if allowed:
                 merged.append(_Draft(candidate_of[request], allowed, row.probabilities[: len(allowed)]))
         return merged, spent
+
+    def _model_rows(
+        self, policy: ModelPolicy, candidates: Sequence[Candidate], proposed: Sequence[_Draft], room: int
+    ) -> list[ModelRow]:
+        """The rows for which the draft model is surer than the sources."""
+        of_sources = {draft.candidate.request: draft for draft in proposed}
+        rows: list[ModelRow] = []
+        for candidate in candidates:
+            request = candidate.request
+            limit = min(candidate.limit, self._max_draft_tokens, room, policy.model.limit(request))
+            if limit <= 0:
+                continue
+            probabilities = self._probabilities(self._states[request].own, DRAFT_MODEL, 1, limit)
+            other = of_sources.get(request)
+            if other is None or sum(other.probabilities[:_COMPARED]) < sum(probabilities[:_COMPARED]):
+                rows.append(ModelRow(request, candidate.num_tokens, probabilities))
+        return rows
+
+    def _is_promised(self, candidates: Sequence[Candidate]) -> bool:
+        """Whether a row has waited for the draft model; asked once."""
+        found = {candidate.request for candidate in candidates} & self._promised
+        self._promised -= found
+        return bool(found)
 
     def _allowed(self, request: Request, token_ids: Sequence[int]) -> Sequence[int]:
         """The tokens before one that ends the text or that the constraint refuses."""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rtlang.engine.drafts.draft_model import MIN_CHUNK, DraftModel
+from rtlang.engine.drafts.overlap import Overlap
 from rtlang.engine.drafts.proposal import Cost
 from rtlang.engine.planning.step_cost import StepSize
 from rtlang.engine.requests.request import Request
@@ -59,10 +60,11 @@ class ModelPolicy:
 
     Args:
         cost: predicts the time of steps of the model.
+        overlap: the price of drafts on a pipelined runner; None for a runner that computes one step after the other.
     """
 
-    def __init__(self, model: DraftModel, cost: Cost) -> None:
-        self.model, self._cost = model, cost
+    def __init__(self, model: DraftModel, cost: Cost, overlap: Overlap | None = None) -> None:
+        self.model, self._cost, self._overlap = model, cost, overlap
         self._credit_s = 0.0
         self._pause = self._num_paused = 0
         self._mean_length = _USUAL_LENGTH
@@ -85,30 +87,55 @@ class ModelPolicy:
         self._num_paused = 0
         missing = {row.request: self.model.num_missing(row.request) for row in rows}
         ready = [row for row in rows if missing[row.request] <= _MAX_TAIL]
-        behind = [row for row in rows if missing[row.request] > _MAX_TAIL]
-        length, best = self._best(ready, missing, others)
+        length, best, _ = self._best(ready, missing, others)
         drafts: dict[Request, list[int]] = {}
         is_gaining = best > MIN_GAIN * rate
         if is_gaining:
             drafts = self.model.draft({row.request: min(length, len(row.probabilities)) for row in ready})
-        paid_back = self._worth_catching_up(rows, behind, missing, others, rate) if behind else []
-        if paid_back:
-            self.model.catch_up(paid_back, _CATCH_UP_SHARE * self._cost.predict(others.size))
-        if is_gaining or paid_back:
+        if self._catches_up(rows, missing, others, rate) or is_gaining:
             self._pause = 0
             return drafts
         self._pause = min(MAX_PAUSE, 2 * self._pause + 1)
         return self._try(min(rows, key=lambda row: missing[row.request]), missing)
+
+    def awaited(self, rows: Sequence[ModelRow], others: Expectation) -> tuple[set[Request], bool]:
+        """The rows that should wait for the token that is being sampled for each, since `draft` is expected to draft for them then.
+
+        Args:
+            rows: all of which have such a token.
+            others: the next step, if none waits.
+        Returns:
+            The rows, and whether all other rows of the step should wait too.
+        """
+        self._num_paused = 0
+        missing = {row.request: self.model.num_missing(row.request) + 1 for row in rows}
+        ready = [row for row in rows if missing[row.request] <= _MAX_TAIL]
+        _, best, is_wait_better = self._best(ready, missing, others, num_rests=2)
+        is_gaining = best > MIN_GAIN * others.rate
+        if self._catches_up(rows, missing, others, others.rate, num_rests=2) or is_gaining:
+            self._pause = 0
+            return ({row.request for row in ready}, is_wait_better) if is_gaining else (set(), False)
+        self._pause = min(MAX_PAUSE, 2 * self._pause + 1)
+        row = min(rows, key=lambda row: missing[row.request])
+        return ({row.request} if sum(self._trial_s(row, missing)) <= self._credit_s else set()), False
 
     def forget(self, request: Request) -> None:
         """Drop the state of a request that has ended."""
         self.model.forget(request)
         self._mean_length += _LENGTH_WEIGHT * (request.num_output_tokens - self._mean_length)
 
-    def _best(self, rows: Sequence[ModelRow], missing: dict[Request, int], others: Expectation) -> tuple[int, float]:
-        """The best number of draft tokens of each row, and the expected tokens per second with it; 0.0 without rows."""
+    def _best(
+        self, rows: Sequence[ModelRow], missing: dict[Request, int], others: Expectation, num_rests: int = 1
+    ) -> tuple[int, float, bool]:
+        """The best number of draft tokens of each row, and the expected tokens per second with it; 0.0 without rows.
+
+        Args:
+            num_rests: as in `Overlap.expect`.
+        Returns:
+            Also whether all other rows should wait for the step.
+        """
         if not rows:
-            return 0, 0.0
+            return 0, 0.0, False
         draft_cost = self.model.cost
         first, later = StepSize(0), StepSize(0)
         for row in rows:
@@ -116,7 +143,7 @@ class ModelPolicy:
             later = later.with_row(1, len(row.request.token_ids), 1)
         first_s, later_s = draft_cost.predict(first), draft_cost.predict(later)
         longest = max(len(row.probabilities) for row in rows)
-        best_length, best = 0, 0.0
+        best_length, best, is_wait_better = 0, 0.0, False
         for length in _LENGTHS:
             if length > longest:
                 break
@@ -128,10 +155,27 @@ class ModelPolicy:
                 num_more += count
                 num_scores += count * row.num_tokens
             size = others.size.with_drafts(num_more, num_scores)
-            rate = expected / (first_s + (length - 1) * later_s + self._cost.predict(size))
-            if rate > best:
-                best_length, best = length, rate
-        return best_length, best
+            seconds, waits = first_s + (length - 1) * later_s + self._cost.predict(size), False
+            if self._overlap is not None:
+                expected, seconds, waits = self._overlap.expect(others.size, expected, seconds, len(rows), num_rests)
+            if expected / seconds > best:
+                best_length, best, is_wait_better = length, expected / seconds, waits
+        return best_length, best, is_wait_better
+
+    def _catches_up(
+        self,
+        rows: Sequence[ModelRow],
+        missing: dict[Request, int],
+        others: Expectation,
+        rate: float,
+        num_rests: int = 1,
+    ) -> bool:
+        """Compute what is missing of rows, if that is expected to pay; returns whether it is."""
+        behind = [row for row in rows if missing[row.request] > _MAX_TAIL]
+        paid_back = self._worth_catching_up(rows, behind, missing, others, rate, num_rests) if behind else []
+        if paid_back:
+            self.model.catch_up(paid_back, _CATCH_UP_SHARE * self._cost.predict(others.size))
+        return bool(paid_back)
 
     def _worth_catching_up(
         self,
@@ -140,9 +184,10 @@ class ModelPolicy:
         missing: dict[Request, int],
         others: Expectation,
         rate: float,
+        num_rests: int,
     ) -> list[Request]:
         """The requests whose remaining drafts are expected to save more time than computing their missing tokens takes."""
-        _, best = self._best(rows, dict.fromkeys(missing, 1), others)
+        _, best, _ = self._best(rows, dict.fromkeys(missing, 1), others, num_rests)
         if best <= MIN_GAIN * rate:
             return []
         saved_s = 1 / rate - 1 / best  # for each token
@@ -158,12 +203,10 @@ class ModelPolicy:
 
     def _try(self, row: ModelRow, missing: dict[Request, int]) -> dict[Request, list[int]]:
         """Draft for the row of which the least is missing, or catch up with it, as far as the time for trials allows."""
-        request, cost = row.request, self.model.cost
-        model = self.model
+        request, model = row.request, self.model
         length = min(TRIAL_TOKENS, len(row.probabilities))
-        draft_s = length * cost.predict(StepSize(0).with_row(1, len(request.token_ids), 1))
-        chunk = StepSize(0).with_row(min(missing[request], MIN_CHUNK), len(request.token_ids))
-        if cost.predict(chunk) + draft_s > self._credit_s:
+        chunk_s, draft_s = self._trial_s(row, missing)
+        if chunk_s + draft_s > self._credit_s:
             return {}
         before = model.seconds
         drafts: dict[Request, list[int]] = {}
@@ -173,3 +216,10 @@ class ModelPolicy:
             drafts = model.draft({request: length})
         self._credit_s -= model.seconds - before
         return drafts
+
+    def _trial_s(self, row: ModelRow, missing: dict[Request, int]) -> tuple[float, float]:
+        """The expected time of a trial: for the first of the missing tokens, and for the draft."""
+        request, cost = row.request, self.model.cost
+        length = min(TRIAL_TOKENS, len(row.probabilities))
+        chunk = StepSize(0).with_row(min(missing[request], MIN_CHUNK), len(request.token_ids))
+        return cost.predict(chunk), length * cost.predict(StepSize(0).with_row(1, len(request.token_ids), 1))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import thread_time
+from time import perf_counter, thread_time
 
+from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import Row, RowStates, Step
 from rtlang.engine.planning.step_cost import StepCost, size_of
@@ -17,12 +18,33 @@ _LONG, _WRITTEN = 1024, 32  # tokens of a long context, which repeats the pages 
 _STEPS = ((1, 0, 1), (1, 0, 8), (32, 0, 1), (32, _LONG, 1), (128, 0, 1))  # tokens of a row, tokens before them, rows
 
 
-def calibrated(runner: Runner, page_size: int, *, clock: Callable[[], float] = thread_time) -> StepCost:
-    """The cost of steps of a runner on the host. Overwrites its pages and states, so nothing may be in them."""
-    cost = StepCost()
+def clock_of(runner: Runner) -> Callable[[], float]:
+    """The clock for the steps of a runner: of the thread, which computes on the host, or of what passes while a device computes."""
+    return perf_counter if runner.is_pipelined else thread_time
+
+
+def measured_cost(config: RuntimeConfig, runner: Runner) -> StepCost:
+    """The cost of steps of a runner that has just been loaded. On the interpreter nothing is measured: its times are no device's."""
+    if config.device == "interpreter":
+        return StepCost()
+    return calibrated(runner, config.page_size, max_rows=config.row_limit if runner.is_pipelined else None)
+
+
+def calibrated(
+    runner: Runner, page_size: int, *, max_rows: int | None = None, clock: Callable[[], float] | None = None
+) -> StepCost:
+    """The cost of steps of a runner. Overwrites its pages and states, so nothing may be in them.
+
+    Args:
+        max_rows: limit for the rows of a step.
+        clock: in seconds; default: `clock_of`.
+    """
+    cost, clock = StepCost(), clock_of(runner) if clock is None else clock
     end = clock() + BUDGET_S
     for number, (num_tokens, num_before, num_rows) in enumerate(_STEPS, 1):
         step = _step(number, num_tokens, num_before, num_rows, page_size, has_states=runner.num_states > 0)
+        if max_rows is not None and num_rows > max_rows:
+            continue
         is_too_long = num_before + num_tokens > runner.max_model_len or 0 < runner.num_states < num_rows
         if is_too_long or max(page for row in step.rows for page in row.page_ids) >= runner.num_pages:
             continue

@@ -29,6 +29,21 @@ _OFFSETS, _IS_DRAFTED = (
 )  # of EAGLE-3: what is added to the number of a logit to get its token; which tokens have a logit
 
 
+def names_head(config: RuntimeConfig) -> bool:
+    """Whether `draft_model` names a head; the weights of one on a hub are downloaded.
+
+    Raises:
+        ModelLoadError: what it names cannot be read.
+    """
+    name = config.draft_model
+    if name is None or name == MTP:
+        return name == MTP
+    directory = model_directory(os.fspath(name))
+    if is_gguf(directory) or not _may_be_head(directory):
+        return False
+    return is_head(read_entries(directory), open_checkpoint(_settings(config), directory)[0].names())
+
+
 def load_draft_head(config: RuntimeConfig, decoder: Decoder, target: ModelConfig) -> DraftHead | None:
     """Load the head of the settings; None if `draft_model` is None or names a model.
 
@@ -39,23 +54,13 @@ def load_draft_head(config: RuntimeConfig, decoder: Decoder, target: ModelConfig
         ConfigError: this model cannot have a head.
     """
     name = config.draft_model
-    if name is None or config.speculation == "off":
-        return None
-    directory = model_directory(config.model if name == MTP else os.fspath(name))
-    if is_gguf(directory):
-        if name == MTP:
-            raise ConfigError(
-                "draft_model", name, "expected a checkpoint of safetensors; heads of GGUF files are not read"
-            )
+    if config.speculation == "off" or not names_head(config):
         return None
     is_own = name == MTP
-    if not is_own and not _may_be_head(directory):
-        return None
-    settings = config if is_own else replace(config, model=os.fspath(name), draft_model=None)
-    weights, files = open_checkpoint(settings, directory, target.quantization if is_own else None)
-    names = weights.names()
-    if not is_own and not is_head(read_entries(directory), names):
-        return None
+    settings = _settings(config)
+    directory = model_directory(settings.model)
+    if is_gguf(directory):
+        raise ConfigError("draft_model", name, "expected a checkpoint of safetensors; heads of GGUF files are not read")
     if not isinstance(decoder, NativeDecoder):
         raise ConfigError(
             "draft_model",
@@ -64,11 +69,20 @@ def load_draft_head(config: RuntimeConfig, decoder: Decoder, target: ModelConfig
         )
     if config.tensor_parallel > 1:
         raise ConfigError("draft_model", name, "draft heads require tensor_parallel 1")
+    weights, files = open_checkpoint(settings, directory, target.quantization if is_own else None)
+    names = weights.names()
     head_config = mtp_head(directory, names, target) if is_own else read_head(directory, names, target)
     source = CheckpointSource(weights, directory, decoder.dtype, None, decoder.device, files=files)
     head = DraftHead.load(head_config, decoder, source, _token_ids(directory, files, head_config, decoder.device))
     logger.info("loaded the %s draft head of %s", head_config.kind.value, directory)
     return head
+
+
+def _settings(config: RuntimeConfig) -> RuntimeConfig:
+    """The settings as if the checkpoint of the head was that of the model."""
+    name = config.draft_model
+    assert name is not None
+    return config if name == MTP else replace(config, model=os.fspath(name), draft_model=None)
 
 
 def _may_be_head(directory: Path) -> bool:

@@ -10,6 +10,7 @@ import gc
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from time import perf_counter
 from typing import Any, Protocol
 
 import torch
@@ -27,6 +28,16 @@ class Fetched(Protocol):
 
     def wait(self) -> list[NDArray[Any]]:
         """Wait for the copies and return the values."""
+
+
+class Stopwatch(Protocol):
+    """Measures work on the device, from its beginning, when all earlier work is done, to its end."""
+
+    def stop(self) -> None:
+        """The work is launched."""
+
+    def seconds(self) -> float:
+        """Wait for the end of the work; returns its time."""
 
 
 class Accelerator(Protocol):
@@ -50,6 +61,9 @@ class Accelerator(Protocol):
 
     def fetch(self, tensors: Sequence[Tensor]) -> Fetched:
         """Start copying tensors to the host, ordered after earlier launches; does not wait."""
+
+    def stopwatch(self) -> Stopwatch:
+        """Measure what is launched from now on."""
 
     def beside(self, work: Callable[[], None]) -> Callable[[], None]:
         """Launch copies and kernels after all that was launched before, and beside what is launched later. Any thread.
@@ -127,6 +141,10 @@ class CudaAccelerator:
         done.record()
         return _OnItsWay(copies, done)
 
+    def stopwatch(self) -> Stopwatch:
+        """See `Accelerator`."""
+        return _Events()
+
     def beside(self, work: Callable[[], None]) -> Callable[[], None]:
         """See `Accelerator`. A thread that waits leaves its core to others."""
         assert self._steps is not None, "enter comes first"
@@ -192,6 +210,24 @@ class _OnItsWay:
         return [copy.numpy() for copy in self._copies]
 
 
+class _Events:
+    """The two events of a `Stopwatch` on the current stream."""
+
+    def __init__(self) -> None:
+        self._started, self._ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+        self._started.record()
+
+    def stop(self) -> None:
+        """See `Stopwatch`."""
+        self._ended.record()
+
+    def seconds(self) -> float:
+        """See `Stopwatch`."""
+        self._ended.synchronize()
+        milliseconds: float = self._started.elapsed_time(self._ended)
+        return milliseconds / 1000
+
+
 class InterpretedAccelerator:
     """CPU tensors and interpreted kernels; every launch is synchronous."""
 
@@ -210,6 +246,10 @@ class InterpretedAccelerator:
     def fetch(self, tensors: Sequence[Tensor]) -> Fetched:
         """See `Accelerator`. Copies the current values, as a GPU would."""
         return _There([tensor.clone() for tensor in tensors])
+
+    def stopwatch(self) -> Stopwatch:
+        """See `Accelerator`."""
+        return _Clock()
 
     def beside(self, work: Callable[[], None]) -> Callable[[], None]:
         """See `Accelerator`; done at once."""
@@ -242,3 +282,18 @@ class _There:
     def wait(self) -> list[NDArray[Any]]:
         """See `Fetched`."""
         return [copy.numpy() for copy in self._copies]
+
+
+class _Clock:
+    """A `Stopwatch` of work that is done when it is launched."""
+
+    def __init__(self) -> None:
+        self._started = self._ended = perf_counter()
+
+    def stop(self) -> None:
+        """See `Stopwatch`."""
+        self._ended = perf_counter()
+
+    def seconds(self) -> float:
+        """See `Stopwatch`."""
+        return self._ended - self._started

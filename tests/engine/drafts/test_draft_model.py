@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,11 @@ from rtlang.engine.drafts import draft_model
 from rtlang.engine.drafts.draft_model import DraftModel
 from rtlang.engine.drafts.drafter import Drafter
 from rtlang.engine.drafts.model_policy import ModelPolicy
+from rtlang.engine.drafts.overlap import Overlap
 from rtlang.engine.planning.step_cost import StepSize
 from tests.engine.test_engine import prompts
 from tests.support.engine.engine_driver import ExpectingDriver
+from tests.support.engine.fake_device import FakeDeviceRunner
 from tests.support.engine.fake_runner import FakeFlight, FakeRunner
 
 NEVER = 10**9
@@ -67,7 +70,7 @@ class ConstantCost:
 
 
 class Driver(ExpectingDriver):
-    """An engine on a fake runner with a draft model on another one."""
+    """An engine on a fake runner, or on one that pipelines steps as a device, with a draft model on another one."""
 
     runner: FakeRunner
 
@@ -81,6 +84,7 @@ class Driver(ExpectingDriver):
         per_step: float = 0.01,
         per_token: float = 0.001,
         eos_every: int = NEVER,
+        is_pipelined: bool = False,
         **settings: Any,
     ) -> None:
         settings.setdefault("max_step_tokens", 64)
@@ -91,9 +95,11 @@ class Driver(ExpectingDriver):
         self.model = DraftModel(config, runner, 259, clock=self.small.clock)
         self.model.cost.observe(StepSize(1, 1, 10), per_step + per_token)
         cost = ConstantCost()
-        self.policy = ModelPolicy(self.model, cost)
-        self.drafter = Drafter([], cost, model=self.policy)
-        super().__init__(FakeRunner(num_pages, page_size, eos_every=eos_every), config, drafter=self.drafter)
+        overlap = Overlap(cost, lambda: 0.1) if is_pipelined else None
+        self.policy = ModelPolicy(self.model, cost, overlap)
+        self.drafter = Drafter([], cost, model=self.policy, overlap=overlap)
+        kind = FakeDeviceRunner if is_pipelined else FakeRunner
+        super().__init__(kind(num_pages, page_size, eos_every=eos_every), config, drafter=self.drafter)
 
     def step(self) -> None:
         super().step()
@@ -103,6 +109,19 @@ class Driver(ExpectingDriver):
         self.assert_idle()
         assert self.model.pages.cache.num_in_use == 0
         assert not self.model.pages._sequences
+
+
+@pytest.mark.parametrize("num_requests", [1, 3])
+def test_rows_of_a_pipeline_wait_for_a_draft_model_that_is_right(num_requests: int) -> None:
+    driver = Driver(is_pipelined=True, num_pages=128, num_draft_pages=128)
+    requests = [driver.add([1, 100 + index, 101, 102, 103], 60) for index in range(num_requests)]
+    driver.run()
+    for request in requests:
+        assert request.output_token_ids == driver.outputs[request]
+    assert driver.drafter.num_accepted == driver.drafter.num_drafted
+    assert driver.drafter.num_drafted["draft_model"] > 0.8 * 60 * num_requests
+    assert driver.runner.max_rows_seen == num_requests
+    driver.check_end()
 
 
 def test_the_same_model_is_always_right() -> None:
@@ -119,9 +138,9 @@ def test_the_same_model_is_always_right() -> None:
 
 @pytest.mark.parametrize("wrong", [0.1, 0.6])
 @pytest.mark.parametrize(("num_pages", "num_draft_pages"), [(12, 64), (64, 10), (200, 200)])
-@pytest.mark.parametrize("sharing", [True, False])
+@pytest.mark.parametrize(("sharing", "is_pipelined"), [(True, False), (False, False), (True, True)])
 def test_random_batches_give_the_tokens_of_naive_generation(
-    sharing: bool, num_pages: int, num_draft_pages: int, wrong: float
+    sharing: bool, is_pipelined: bool, num_pages: int, num_draft_pages: int, wrong: float
 ) -> None:
     rng = random.Random(f"{num_pages}{num_draft_pages}{sharing}{wrong}")
     driver = Driver(
@@ -132,6 +151,7 @@ def test_random_batches_give_the_tokens_of_naive_generation(
         prefix_sharing=sharing,
         max_rows=5,
         max_step_tokens=rng.choice([5, 16, 64]),
+        is_pipelined=is_pipelined,
     )
     aborted = set()
     for tokens in prompts(rng, 40):
@@ -220,3 +240,28 @@ def test_logits_that_are_not_finite_end_a_draft() -> None:
         assert request.output_token_ids == driver.outputs[request]
     assert not requests[0].stats.drafts
     assert requests[1].stats.drafts
+
+
+class QueuedRunner(SmallRunner):
+    """The runner of a draft model on the device of the model, which may still compute a step of it for `queued_s`."""
+
+    queued_s, device_s = 0.0, 0.01
+
+    def collect(self, flight: FakeFlight) -> StepOutput:
+        self.clock.now += self.queued_s + self.device_s
+        return replace(super().collect(flight), device_s=self.device_s)
+
+
+def test_the_time_of_the_step_in_flight_is_not_that_of_the_draft_model() -> None:
+    runner: Any = QueuedRunner(64, 4)
+    runner.clock = Clock(0.002, 0.0)
+    model = DraftModel(RuntimeConfig(page_size=4), runner, 259, clock=runner.clock)
+    driver = Driver()
+    request = driver.add([1, 100, 101], 60)
+    driver.step()
+    for runner.queued_s in (0.0, 5.0):
+        seconds, num_steps = model.seconds, model.num_steps
+        model.draft({request: 6})
+        assert model.num_steps > num_steps + 3
+        assert model.seconds - seconds == pytest.approx((model.num_steps - num_steps) * (0.002 + runner.device_s))
+    assert model.cost.predict(StepSize(1, 1, 5)) < 0.02

@@ -8,10 +8,14 @@ from rtlang.engine.drafts.model_policy import TRIAL_SHARE
 from tests.engine.drafts.test_draft_model import Driver
 
 
+@pytest.mark.parametrize("is_pipelined", [False, True])
 @pytest.mark.parametrize("is_slow", [True, False])
-def test_a_draft_model_that_does_not_pay_takes_a_small_share_of_the_time(is_slow: bool) -> None:
+def test_a_draft_model_that_does_not_pay_takes_a_small_share_of_the_time(is_slow: bool, is_pipelined: bool) -> None:
     """A step of the model takes 1 s: drafts that take as long as that never pay, nor do cheap ones that are never right."""
-    driver = Driver(num_draft_pages=128, wrong=0.0 if is_slow else 1.0, per_step=1.0 if is_slow else 0.1, per_token=0.0)
+    step_s = 1.0 if is_slow else 0.1
+    driver = Driver(
+        num_draft_pages=128, wrong=0.0 if is_slow else 1.0, per_step=step_s, per_token=0.0, is_pipelined=is_pipelined
+    )
     driver.policy._credit_s = saved = 4.0  # of earlier steps
     requests = [driver.add([1, 100 + index, 101], 240) for index in range(2)]
     driver.run()
@@ -23,8 +27,11 @@ def test_a_draft_model_that_does_not_pay_takes_a_small_share_of_the_time(is_slow
     assert driver.engine.num_steps >= 230
 
 
-def test_a_draft_model_that_becomes_right_is_used_again() -> None:
-    driver = Driver(num_pages=128, num_draft_pages=128, wrong=1.0, per_step=0.1, per_token=0.0)
+@pytest.mark.parametrize("is_pipelined", [False, True])
+def test_a_draft_model_that_becomes_right_is_used_again(is_pipelined: bool) -> None:
+    driver = Driver(
+        num_pages=128, num_draft_pages=128, wrong=1.0, per_step=0.1, per_token=0.0, is_pipelined=is_pipelined
+    )
     request = driver.add([1, 100, 101], 460)
     while request.num_output_tokens < 100:
         driver.step()

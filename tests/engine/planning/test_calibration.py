@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from time import perf_counter, thread_time
 from typing import Any
 
 import pytest
 
-from rtlang.engine.planning.calibration import BUDGET_S, calibrated
+from rtlang.contract.config import RuntimeConfig
+from rtlang.engine.planning.calibration import BUDGET_S, calibrated, clock_of, measured_cost
 from rtlang.engine.planning.step_cost import StepSize, size_of
 from tests.support.engine.policy_simulation import TimedRunner, machine_s
 
@@ -62,3 +64,14 @@ def test_a_step_that_is_too_long_for_the_model_is_not_measured() -> None:
     calibrated(runner, 16, clock=lambda: runner.now)
     assert max(size.num_tokens for size in runner.sizes) == 128
     assert all(size.num_scores <= 128 * 129 // 2 for size in runner.sizes)
+
+
+def test_the_steps_of_a_device_have_no_more_rows_than_it_takes() -> None:
+    for device, max_rows, most in (("cuda", 2, 1), ("cuda", 8, 8), ("cpu", 2, 8)):
+        runner: Any = ScaledRunner(2000, 16)
+        runner.is_pipelined = device != "cpu"
+        runner.slots[:] = 0
+        assert clock_of(runner) is (thread_time if device == "cpu" else perf_counter)
+        assert measured_cost(RuntimeConfig(device=device, max_rows=max_rows), runner).num_observed > 0
+        assert max(size.num_samples for size in runner.sizes) == most
+    assert measured_cost(RuntimeConfig(device="interpreter"), runner).num_observed == 0

@@ -59,11 +59,11 @@ def test_rows_that_share_pages_have_the_keys_of_rows_alone(runner: HostRunner) -
     pages = (1, 2, 3), (1, 2, 4), (1, 2, 5, 6)
     first = [row(1, prefix + others[0], 0, pages[0])]
     first += [row(2 + at, prefix + others[1 + at], 8, pages[1 + at], 8) for at in range(2)]
-    runner.collect(runner.launch(Step(1, tuple(first))))
+    runner.launch(Step(1, tuple(first)))
     alone: list[tuple[list[int], tuple[int, ...]]] = []
     for at, tail in enumerate(others):
         token_ids, own = prefix + tail, tuple(range(10 + 4 * at, 14 + 4 * at))
-        runner.collect(runner.launch(Step(2, (row(9 + at, token_ids, 0, own),))))
+        runner.launch(Step(2, (row(9 + at, token_ids, 0, own),)))
         alone.append((token_ids, own))
     # the key of a token is in the slot before it; that of the first token after the prefix is in a page of all rows
     assert torch.allclose(keys(runner, pages[0], 0, 10), keys(runner, alone[0][1], 0, 10), atol=1e-5)
@@ -76,11 +76,11 @@ def test_held_states(runner: HostRunner, monkeypatch: pytest.MonkeyPatch) -> Non
     head = head_of(runner)
     monkeypatch.setattr(head_runner, "MAX_HELD", 2)
     for name in (21, 22, 23):
-        runner.collect(runner.launch(Step(1, (row(name, [1, 2, 3], 0, (30,)),))))
+        runner.launch(Step(1, (row(name, [1, 2, 3], 0, (30,)),)))
     assert [head.knows(name, 2) for name in (21, 22, 23)] == [False, True, True]
     assert not head.knows(23, 1)
     head.forget(23)
     assert not head.knows(23, 2)
     drafting = Row(22, (3, 4, 5), 0, (31,), 0, True, SamplingParams(), num_draft_tokens=2)
-    runner.collect(runner.launch(Step(2, (drafting,))))
+    runner.launch(Step(2, (drafting,)))
     assert [head.knows(22, at) for at in range(4)] == [True, True, True, False]
