@@ -116,7 +116,7 @@ def test_rows_over_a_shared_prefix(checkpoint: Path, monkeypatch: pytest.MonkeyP
     cases = [(" A", {"max_tokens": 7}), (" B", {"max_tokens": 4}), (" A b", {"max_tokens": 9})]
     work = texts(story, [{"ending": ending, "options": options} for ending, options in cases], "text")
     runner = on_both(checkpoint, monkeypatch, work)
-    assert runner.num_replayed > runner.num_eager > 0
+    assert (runner.num_replayed > 0, runner.num_eager) == (True, 0)
     assert runner.num_grown > 0
 
 

@@ -220,7 +220,8 @@ class NativeDecoder:
         if native.logits_divisor != 1.0:
             logits.div_(native.logits_divisor)
         if native.logits_soft_cap is not None:
-            for row in logits:  # one at a time: the last bits of torch's tanh depend on the place in a tensor
+            # one at a time on a CPU: there the last bits of torch's tanh depend on the place in a tensor
+            for row in logits if logits.device.type == "cpu" else (logits,):
                 row.div_(native.logits_soft_cap).tanh_().mul_(native.logits_soft_cap)
         return logits
 
