@@ -166,8 +166,9 @@ class StepPipeline:
         requests = self._scheduler.launched(step)
         walks = self._constraints.walks(requests, step.rows) if is_pipelined else {}
         launched = _LaunchedStep(step, requests, flight, masks, walks)
-        if is_pipelined and not any(self._must_wait(launched, index) for index in range(len(requests))):
-            self._sample(launched)
+        if is_pipelined and not _must_wait(launched):
+            self._runner.sample(flight, step.rows, None, walks)
+            launched.is_sampled = True
         return launched
 
     def _sample(self, launched: _LaunchedStep) -> None:
@@ -234,19 +235,29 @@ class StepPipeline:
         outputs = self._apply(found)
         if any(_goes_on(request) for request, _, _ in found):
             self._resting_since = now
-        row_after = dict(zip(following.requests, following.step.rows, strict=True)) if following is not None else {}
-        for request, _, out in found:
-            is_late = request.late is not None or request in lost  # the token will follow, or another one
-            is_replaced = is_late or (out.token_id is not None and request.token_ids[-1] != out.token_id)
-            if is_replaced and request.status is not RequestStatus.FINISHED and request in row_after:
-                assert following is not None
+        replaced = [
+            request
+            for request, _, out in found
+            if request in lost
+            or request.late is not None
+            or (out.tokens and request.token_ids[-1] != out.tokens[0].token_id)
+        ]
+        if replaced and following is not None:
+            self._discard(following, replaced)
+        return outputs
+
+    @staticmethod
+    def _discard(following: _LaunchedStep, replaced: Sequence[Request]) -> None:
+        """Discard the rows of a step whose input token was replaced, or is late: it will follow, or another one."""
+        row_after = dict(zip(following.requests, following.step.rows, strict=True))
+        for request in replaced:
+            if request.status is not RequestStatus.FINISHED and request in row_after:
                 assert row_after[request].input_is_pending
                 following.discarded.add(request)
                 request.num_computed_tokens -= 1
                 if request.states is not None:
                     request.states.undo()
                 request.pending.num_tokens -= 1
-        return outputs
 
     def _settled(self, launched: _LaunchedStep, results: Sequence[SampledRow]) -> tuple[list[SampledRow], set[Request]]:
         """Sample the lost rows with masks of the host. Returns the results of all rows, and the requests of these."""
@@ -269,12 +280,6 @@ class StepPipeline:
     def forget(self, request: Request) -> None:
         """Forget a request that has ended."""
         self._constraints.forget(request)
-
-    def _must_wait(self, launched: _LaunchedStep, index: int) -> bool:
-        """Whether sampling the row needs the previous token of its request."""
-        request, row = launched.requests[index], launched.step.rows[index]
-        is_masked_by_host = row.mask_row is not None and index not in launched.walks
-        return is_masked_by_host or (row.input_is_pending and request.needs_history)
 
     def _masked(self, step: Step) -> tuple[list[Request], list[Sequence[int]]]:
         """Requests of the rows that need a mask, in row order, and their drafts."""
@@ -304,6 +309,15 @@ class StepPipeline:
         else:
             self._scheduler.put_back(launched.requests)
         self._isolation.note_failure(launched.requests, _num_tokens(launched.step), error)
+
+
+def _must_wait(launched: _LaunchedStep) -> bool:
+    """Whether sampling some row needs the previous token of its request, or a mask of the host."""
+    walks = launched.walks
+    return any(
+        (row.mask_row is not None and index not in walks) or (row.input_is_pending and request.needs_history)
+        for index, (request, row) in enumerate(zip(launched.requests, launched.step.rows, strict=True))
+    )
 
 
 def _goes_on(request: Request) -> bool:

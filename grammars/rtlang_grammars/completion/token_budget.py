@@ -7,6 +7,8 @@ needs a search, and a token after which no path would fit is replaced by the nex
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rtlang_grammars.completion.completion_path import CompletionPath
 from rtlang_grammars.completion.search import CompletionSearch
 from rtlang_grammars.spec.errors import GrammarError
@@ -14,6 +16,7 @@ from rtlang_grammars.spec.protocols import GrammarMatcher
 from rtlang_grammars.spec.tokens import TOKEN_LEAD, spelling
 from rtlang_grammars.spec.work_limit import WorkLimit, WorkLimitError
 
+_BLANKS = b" \t\n\r"
 _BYTES_A_UNIT = 32  # of a path that is followed, see WorkLimit
 
 
@@ -114,10 +117,13 @@ class TokenBudget:
         if is_open:
             # The token may have been inserted before the path, or may stand for its beginning: in part, with blanks in between, or byte for
             # byte as in a fixed form.
-            common = offset + _common_length(data, offset, text)
-            spaced = _end_with_blanks(data, offset, text)
+            past = min(offset + len(text), len(data))
+            places: Iterable[int] = (offset, past)
+            if data[offset] == text[0] or text[0] in _BLANKS:
+                common = offset + _common_length(data, offset, text)
+                places = dict.fromkeys((_end_with_blanks(data, offset, text), offset, common, past))
             is_known = False
-            for at in dict.fromkeys((spaced, offset, common, min(offset + len(text), len(data)))):
+            for at in places:
                 if work is not None:
                     work.spend((len(data) - at) // _BYTES_A_UNIT)
                 if matcher.completes_bytes(data[at:]):
@@ -155,6 +161,6 @@ def _end_with_blanks(data: bytes, offset: int, text: bytes) -> int:
     for byte in text:
         if offset < len(data) and data[offset] == byte:
             offset += 1
-        elif byte not in b" \t\n\r":
+        elif byte not in _BLANKS:
             break
     return offset

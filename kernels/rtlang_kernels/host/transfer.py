@@ -7,6 +7,7 @@ step.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -23,7 +24,7 @@ def copy_to_device(device: torch.device, arrays: Sequence[NDArray[Any]]) -> list
 
     uint64 becomes int64 with the same bits.
     """
-    plain = [np.ascontiguousarray(array.view(np.int64) if array.dtype == np.uint64 else array) for array in arrays]
+    plain = [np.ascontiguousarray(array) for array in arrays]
     words = [array.reshape(-1).view(np.int32) for array in plain]
     starts = _starts([len(part) for part in words])
     buffer = torch.empty(starts[-1], dtype=torch.int32, pin_memory=device.type == "cuda")
@@ -33,9 +34,11 @@ def copy_to_device(device: torch.device, arrays: Sequence[NDArray[Any]]) -> list
     there = buffer.to(device, non_blocking=True)
     found = []
     for array, part, start in zip(plain, words, starts, strict=False):
-        piece = there[start : start + len(part)].view(_torch_type(array.dtype))
-        assert piece.numel() == prod(array.shape)
-        found.append(piece.view(array.shape))
+        piece = there[start : start + len(part)]
+        kind = _torch_type(array.dtype)
+        if kind is not torch.int32:
+            piece = piece.view(kind)
+        found.append(piece if array.ndim == 1 else piece.view(array.shape))
     return found
 
 
@@ -76,9 +79,12 @@ class FixedBuffer:
 
 def _starts(sizes: Sequence[int]) -> list[int]:
     """Aligned start of each array of the given number of words, and the end."""
-    starts: list[int] = np.cumsum([0] + [-(-max(size, 1) // ALIGNMENT) * ALIGNMENT for size in sizes]).tolist()
+    starts = [0]
+    for size in sizes:
+        starts.append(starts[-1] + -(-max(size, 1) // ALIGNMENT) * ALIGNMENT)
     return starts
 
 
+@cache
 def _torch_type(kind: np.dtype[Any]) -> torch.dtype:
-    return torch.from_numpy(np.empty(0, kind)).dtype
+    return torch.int64 if kind == np.uint64 else torch.from_numpy(np.empty(0, kind)).dtype

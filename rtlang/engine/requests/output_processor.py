@@ -90,11 +90,12 @@ def advance(request: Request, row: Row, result: SampledRow, work: WorkLimit) -> 
                 request.states.num_kv_tokens += 1
         if request.resampled_ids and request.num_output_tokens < len(request.resampled_ids):
             sampled = _as_given(sampled, request.resampled_ids[request.num_output_tokens])
-        if request.session is not None and not request.session.try_accept(
-            sampled.token_id, num_remaining(request), work
-        ):
-            request.late = sampled
-            return
+        session = request.session
+        if session is not None:
+            num_left = request.max_tokens + request.num_prompt_tokens - len(request.token_ids)
+            if not session.try_accept(sampled.token_id, num_left, work):
+                request.late = sampled
+                return
         output = _take(request, sampled)
         yield output
         if index >= len(draft) or output.is_last or request.token_ids[-1] != draft[index]:
