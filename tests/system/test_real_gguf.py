@@ -15,6 +15,7 @@ from torch.nn import functional
 
 import rtlang as rt
 from rtlang.contract.config import RuntimeConfig
+from rtlang.model.gpu.accelerator import InterpretedAccelerator
 from rtlang.model.layers.attention import PagedKV
 from rtlang.model.loader import load_model, load_tokenizer, weight_bytes
 from rtlang.model.loading.gguf.model_files import gguf_weights
@@ -114,6 +115,26 @@ def test_weights_take_the_memory_of_the_file(name: str) -> None:
     path = real_gguf(name)
     needed = weight_bytes(RuntimeConfig(model=str(path)))
     assert 0.8 < needed / path.stat().st_size < 1.05
+
+
+@pytest.mark.long  # a hundred seconds in the interpreter
+def test_a_device_computes_with_the_codes_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In float32, inputs are not rounded: logits are those of the weights multiplied out."""
+    pytest.importorskip("triton")
+    monkeypatch.setenv("RTLANG_KERNELS", "triton")
+    model, tokenizer = stock("smollm2")
+    sequence = tokenizer("The capital of France is")["input_ids"]
+    config = RuntimeConfig(
+        model=str(real_gguf("smollm2")), device="interpreter", dtype="float32", max_model_len=64, num_threads=1
+    )
+    with torch.inference_mode():
+        decoder, _, _ = load_model(config, InterpretedAccelerator())
+        expected = model(torch.tensor([sequence]), use_cache=False).logits[0]
+        found = logits_of(decoder, sequence)
+    errors = (found - expected).norm(dim=1) / expected.norm(dim=1)
+    print(f"error {float(errors.max()):.1e}")
+    assert float(errors.max()) < 1e-4
+    assert torch.equal(found.argmax(1), expected.argmax(1))
 
 
 def test_a_chat_goes_through_the_template_of_the_file() -> None:
