@@ -32,6 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
         "sampling",
         "layers",
         "linear",
+        "experts",
         "recurrence",
         "memory",
         "decode",

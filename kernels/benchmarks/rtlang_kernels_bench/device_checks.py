@@ -18,7 +18,7 @@ from torch import Tensor
 from rtlang_kernels import ops
 from rtlang_kernels.contract.sampler_settings import checked_settings
 from rtlang_kernels.dispatch import REFERENCE, triton_backend
-from rtlang_kernels_bench import automaton_checks, device_linear, device_recurrence
+from rtlang_kernels_bench import automaton_checks, device_experts, device_linear, device_recurrence
 from rtlang_kernels_bench.device_cases import PAGE_SIZE, TOLERANCE
 from rtlang_kernels_bench.output import Output
 
@@ -117,6 +117,8 @@ def checks() -> Iterator[tuple[str, Check]]:
     yield "copies", copies
     yield "merge of states", merge
     yield "masks and penalties", masks_and_penalties
+    for shape in device_experts.CHECKED:
+        yield f"experts {shape.label}", partial(device_experts.check, shape)
     yield "automata", partial(automaton_checks.check, VOCAB_SIZE)
 
 

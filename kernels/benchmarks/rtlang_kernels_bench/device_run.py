@@ -17,7 +17,14 @@ import torch
 
 from rtlang_kernels.host.cuda_graph import captured
 from rtlang_kernels.host.numba_jit import HAS_NUMBA
-from rtlang_kernels_bench import device_bench, device_cases, device_layers, device_linear, device_recurrence
+from rtlang_kernels_bench import (
+    device_bench,
+    device_cases,
+    device_experts,
+    device_layers,
+    device_linear,
+    device_recurrence,
+)
 from rtlang_kernels_bench.device_cases import CALLS_PER_GRAPH, Ceilings, Heads, Measure
 from rtlang_kernels_bench.output import Output
 from rtlang_kernels_bench.table import Line, format_line
@@ -160,6 +167,10 @@ def tasks(
         for name, num_outputs, num_inputs in device_linear.TIMED[few]:
             lines = partial(device_linear.linear_lines, name, num_outputs, num_inputs, device, ceilings, measure)
             yield Task(f"linear {name} {num_outputs} x {num_inputs}", lines)
+    if only in (None, "experts"):
+        for layer in device_experts.SHAPES[few]:
+            lines = partial(device_experts.experts_lines, layer, device, ceilings, measure)
+            yield Task(f"experts {layer.label}", lines)
     if only in (None, "recurrence"):
         for name in device_recurrence.timed()[few]:
             lines = partial(device_recurrence.recurrence_lines, name, device, ceilings, measure)
