@@ -220,6 +220,36 @@ def test_constraints_that_the_device_follows_by_itself(checkpoint: Path, monkeyp
     assert sum(followed) >= 9
 
 
+class Late(Immediate):
+    """An executor that is done when it is asked for the fourth time."""
+
+    def submit(self, job: Callable[..., Any], *args: Any) -> Future[Any]:
+        future = super().submit(job, *args)
+        asked = itertools.count()
+        future.done = lambda: next(asked) >= 4  # type: ignore[method-assign]
+        return future
+
+
+def test_an_automaton_that_comes_late_takes_over_in_the_middle_of_a_text(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device, "FairExecutor", Late)
+    places: list[Any] = []
+    put = DeviceGrammars.takes
+
+    def noted(grammars: DeviceGrammars, walk: Any) -> bool:
+        places.append((walk.state, walk.register))
+        return put(grammars, walk)
+
+    monkeypatch.setattr(DeviceGrammars, "takes", noted)
+    options: list[dict[str, Any]] = [
+        {"schema": {"type": "string", "maxLength": 12}, "max_tokens": 12, "temperature": 1.0, "seed": 4},
+    ]
+    on_both(checkpoint, monkeypatch, texts(typed, [{"options": each} for each in options], "value"))
+    assert len(places) == 1
+    assert places[0][1] > 0  # characters so far
+
+
 def test_rows_that_the_device_loses_are_sampled_again(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first token meets alternatives, and nucleus sampling would notice a mask with a token too many or too few."""
     monkeypatch.setattr(device, "FairExecutor", Immediate)

@@ -239,8 +239,8 @@ def export(matcher: GrammarMatcher) -> ExportedAutomaton | None:
     if grammar is None or grammar.tables.token_sets or grammar.tables.token_bounds:
         return None
     tables = grammar.tables
+    _build_rows(tables)
     with tables.lock:
-        _build_rows(tables)
         if tables.num_states > MAX_STATES:
             return None
         return _exported(tables, int(grammar.start_place.configuration[HEADS]))
@@ -258,10 +258,12 @@ def owner_of(matcher: GrammarMatcher) -> MachineGrammar | None:
 
 
 def _build_rows(tables: Tables) -> None:
-    """Build open rows, those of the first states first; the rest stays open."""
+    """Build open rows, those of the first states first; the rest stays open. Masks may be made meanwhile: the lock is held row by row."""
     num_built = 0
     while tables.makers and num_built < MAX_BUILT:
-        for state in sorted(tables.makers)[: MAX_BUILT - num_built]:
+        with tables.lock:
+            open_states = sorted(tables.makers)[: MAX_BUILT - num_built]
+        for state in open_states:
             try:
                 tables.complete(state)
             except GrammarError:  # it exceeds the grammar's budget
@@ -276,9 +278,15 @@ def _exported(tables: Tables, start: int) -> ExportedAutomaton | None:
     S = snapshot.S[:num_states]
     used, row_of = np.unique(S[:, ROW], return_inverse=True)
     wide = snapshot.T.reshape(-1, 256)[used]
-    values, where = np.unique(np.concatenate((wide.reshape(-1), S[:, TARGET])), return_inverse=True)
-    ops = _Ops(snapshot.X, snapshot.S[:num_states, BLOCK])
-    there = np.array([ops.value(value) for value in values.tolist()], dtype=np.int32)[where.reshape(-1)]
+    values = np.concatenate((wide.reshape(-1), S[:, TARGET]))
+    least = int(values.min())
+    is_used = np.zeros(int(values.max()) - least + 1, dtype=np.bool_)  # sorting the values took most of the time
+    is_used[values - least] = True
+    ops = _Ops(snapshot.X, S[:, BLOCK])
+    place = np.zeros(len(is_used), dtype=np.int32)
+    for value in (np.flatnonzero(is_used) + least).tolist():
+        place[value - least] = ops.value(value)
+    there = place[values - least]
     wide, targets = there[: wide.size].reshape(wide.shape), there[wide.size :]
     wide[used == UNKNOWN_ROW] = HOLE
     columns: dict[bytes, int] = {}
