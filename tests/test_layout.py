@@ -336,6 +336,14 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/kernels/triton/grammar/test_automaton_store.py",
         "the kernels of automata call it",
     ),
+    "kernels/rtlang_kernels/triton/attention/prompt_kernel.py": (
+        "tests/kernels/triton/attention/test_prompt_attention.py",
+        "run in a simulator, with what launches it",
+    ),
+    "kernels/rtlang_kernels/triton/attention/prompt_choice.py": (
+        "tests/kernels/triton/attention/test_prompt_attention.py",
+        "a table that every test there sets",
+    ),
     "kernels/rtlang_kernels/triton/grammar/automaton_kernel.py": (
         "tests/kernels/triton/grammar/test_automaton_store.py",
         "tested through what launches it",

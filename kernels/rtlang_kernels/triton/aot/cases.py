@@ -17,11 +17,12 @@ from torch import Tensor
 from rtlang_kernels.contract.attention_plan import checked_plan
 from rtlang_kernels.contract.sampler_settings import checked_settings
 from rtlang_kernels.contract.state_plan import StatePlan
-from rtlang_kernels.planning.tile_sizes import LINES, SM_100
+from rtlang_kernels.planning.tile_sizes import LINES, SM_90, SM_100
 from rtlang_kernels.triton.aot.expert_cases import expert_cases
 from rtlang_kernels.triton.aot.linear_cases import linear_cases
 from rtlang_kernels.triton.aot.recording import Case
 from rtlang_kernels.triton.attention import paged_attention
+from rtlang_kernels.triton.attention.prompt_choice import NOT_CHOSEN, PromptChoice, PromptShape, set_choice
 from rtlang_kernels.triton.grammar.automaton_store import AutomatonStore
 from rtlang_kernels.triton.layers import kv_cache, layer_ops
 from rtlang_kernels.triton.recurrence import recurrence
@@ -40,6 +41,8 @@ def cases(target: str) -> Iterator[Case]:
     """All cases for a target. For sm_100, linear layers, which have matrix instructions of their own there, and recurrent layers."""
     if target != SM_100:
         yield from attention_cases()
+        if target == SM_90:
+            yield from prompt_cases()
         yield from layer_cases()
         yield from sampling_cases()
         yield Case("", _automata)
@@ -99,6 +102,26 @@ def attention_cases() -> Iterator[Case]:
         for step in heads.steps.split():
             yield Case(" ".join([*parts, step]), partial(_attend, heads, step))
     yield Case("bf16 D128", _merge)
+
+
+def prompt_cases() -> Iterator[Case]:
+    """`prompt_attn`, for the head sizes and types that it supports, with and without sinks."""
+    for heads in (
+        Heads(BF16, 128, 4, "prompt"),
+        Heads(FP16, 128, 1, "prompt"),
+        Heads(BF16, 64, 8, "tree", has_sinks=True),
+    ):
+        label = f"{NAMES[heads.dtype]} D{heads.head_dim} G{heads.group}{' sinks' * heads.has_sinks} {heads.steps}"
+        yield Case(label, partial(_attend_with_prompt_kernel, heads))
+
+
+def _attend_with_prompt_kernel(heads: Heads) -> None:
+    shape = PromptShape(META, heads.dtype, 8 * heads.group, 8, heads.head_dim, PAGE_SIZE)
+    set_choice(shape, PromptChoice("prompt_attn", None, "recorded"))
+    try:
+        _attend(heads, heads.steps)
+    finally:
+        set_choice(shape, NOT_CHOSEN)
 
 
 def _steps(step: str, group: int) -> tuple[list[int], int]:

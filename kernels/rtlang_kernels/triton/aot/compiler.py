@@ -7,15 +7,14 @@ spill to memory, and whether subnormal numbers survive where they must; nothing 
 from __future__ import annotations
 
 import re
-import subprocess
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
 import triton
 from triton.compiler import ASTSource
+from triton.experimental.gluon._runtime import GluonASTSource, GluonJITFunction
 
 from rtlang_kernels.planning.tile_sizes import GFX942
+from rtlang_kernels.triton.aot.machine_code import product_loops, run_tool
 from rtlang_kernels.triton.aot.recording import TARGETS
 from rtlang_kernels.triton.aot.variant import CompiledVariant
 
@@ -30,6 +29,7 @@ class CompileReport:
         buffers: of each tile that loops load ahead, on NVIDIA: how many there are in shared memory.
         waits: of each wait for loads in a loop, on NVIDIA: how many loads may be in flight after it. 0 means that loading and computing
             alternate.
+        loops: of kernels in Gluon, on NVIDIA: the order of products and exponentials (`machine_code.product_loops`).
         flushed: number of forbidden instructions that flush subnormal numbers (`CompiledVariant.flush_pattern`).
     """
 
@@ -42,6 +42,7 @@ class CompileReport:
     flushed: int
     buffers: tuple[int, ...]
     waits: tuple[int, ...]
+    loops: list[list[str]]
     fits: bool
 
 
@@ -49,16 +50,20 @@ def compile_variant(variant: CompiledVariant, arch: str) -> CompileReport:
     """Compile one variant for a target and read its resources."""
     names = variant.kernel.arg_names
     constants = {(names.index(name),): value for name, value in variant.constants.items()}
-    source = ASTSource(variant.kernel, variant.types, constants, variant.attributes)
+    language = GluonASTSource if isinstance(variant.kernel, GluonJITFunction) else ASTSource
+    source = language(variant.kernel, variant.types, constants, variant.attributes)
     built = triton.compile(source, target=TARGETS[arch].triton, options=variant.options)
     shared = int(built.metadata.shared)
+    loops: list[list[str]] = []
     if arch == GFX942:
         text = built.asm["amdgcn"]
         registers, spill = _number(r"\.vgpr_count:\s+(\d+)", text), 4 * _number(r"\.vgpr_spill_count:\s+(\d+)", text)
         matrix = f"mfma {text.count('v_mfma')}"
         flushed = len(re.findall(r"float_denorm_mode_\w+ 0", text)) if variant.flush_pattern else 0
     else:
-        usage = _cubin_usage(built.asm["cubin"])
+        usage = run_tool("cuobjdump", "-res-usage", built.asm["cubin"])
+        if language is GluonASTSource:
+            loops = product_loops(run_tool("nvdisasm", "-c", built.asm["cubin"]))
         registers, spill = _number(r"REG:(\d+)", usage), _number(r"STACK:(\d+)", usage)
         ptx = built.asm["ptx"]
         counts = {"wgmma": "wgmma.mma_async", "tcgen05": "tcgen05.mma", "mma": "mma.sync", "cp.async": "cp.async.cg"}
@@ -67,7 +72,7 @@ def compile_variant(variant: CompiledVariant, arch: str) -> CompileReport:
         matrix = " ".join(f"{label} {ptx.count(word)}" for label, word in counts.items() if word in ptx)
     buffers, waits = load_pipeline(built.asm["ttgir"])
     fits = flushed == 0 and spill == 0 and shared <= TARGETS[arch].shared_bytes
-    return CompileReport(arch, variant.name, registers, spill, shared, matrix, flushed, buffers, waits, fits)
+    return CompileReport(arch, variant.name, registers, spill, shared, matrix, flushed, buffers, waits, loops, fits)
 
 
 def load_pipeline(ttgir: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -85,15 +90,6 @@ def load_pipeline(ttgir: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         if " scf.for " in line:
             loops.append(column)
     return tuple(map(int, buffers)), tuple(waits)
-
-
-def _cubin_usage(cubin: bytes) -> str:
-    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
-        file.flush()
-        done = subprocess.run([str(tool), "-res-usage", file.name], capture_output=True, text=True, check=True)
-    return done.stdout + done.stderr
 
 
 def _number(pattern: str, text: str) -> int:

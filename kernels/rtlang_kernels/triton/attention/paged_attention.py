@@ -30,7 +30,9 @@ from rtlang_kernels.planning.tile_sizes import (
 )
 from rtlang_kernels.planning.work_items import schedule
 from rtlang_kernels.reference import attention as reference
+from rtlang_kernels.triton.attention import prompt_attention
 from rtlang_kernels.triton.attention.merge_kernel import merge_parts, merge_two
+from rtlang_kernels.triton.attention.prompt_choice import PromptShape, choice_for
 from rtlang_kernels.triton.attention.rectangle_kernel import rect_attn
 from rtlang_kernels.triton.primitives.jit import check_device, is_interpreting
 
@@ -175,11 +177,19 @@ def _launch(
     (d_lo, d_hi), (v_lo, v_hi) = split_dim(head_dim), split_dim(v_head_dim)
     is_view = (k_pool.data_ptr(), k_pool.stride(0)) == (v_pool.data_ptr(), v_pool.stride(0))
     is_latent = num_kv_heads == 1 and is_view and reuses_keys(head_dim, v_head_dim, q.element_size())
+    is_plain = (sliding_window, chunk_size, soft_cap) == (None, None, None) and k_pool.dtype == q.dtype
+    shape = PromptShape(plan.device, q.dtype, num_q_heads, num_kv_heads, head_dim, plan.page_size)
+    has_prompt_kernel = is_plain and head_dim == v_head_dim and choice_for(shape).kernel == "prompt_attn"
     with _Branches(plan.device, sum(size > 0 for size in variant.class_sizes)) as branches:
         for lines_class, num_items in enumerate(variant.class_sizes):
             if num_items == 0:
                 continue
             branches.next()
+            if has_prompt_kernel and lines_class == len(LINES) - 1:
+                prompt_attention.launch(
+                    q, k_pool, v_pool, plan, variant, scale, sinks, out, lse, partial_out, partial_lse
+                )
+                continue
             is_shared = any(variant.class_sizes[lines_class + 1 :])
             sizes = head_dim, 0 if is_latent else v_head_dim
             tile = attention_tile(arch, lines_class, *sizes, q.element_size(), is_shared=is_shared)

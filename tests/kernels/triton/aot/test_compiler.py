@@ -24,6 +24,7 @@ IS_LONG = is_long()
 COMMON = "rect_attn bf16 D128 G4 "
 WIDE = f"{COMMON}mixed 128: "
 """Variants with the largest tiles, which use the matrix units."""
+PROMPT = "prompt_attn bf16 D128 G4 prompt"
 FLOAT8 = "rect_attn bf16 kv8 D128 G4 mixed 64: "
 LINEAR = ["low_bit_product bf16 q4_0 16x64", "low_bit_product bf16 q4_0 128x128"]
 """Variants of linear layers for the fewest and the most rows."""
@@ -36,6 +37,7 @@ ONLY = {
     else [
         f"{COMMON}decode",
         f"{COMMON}mixed",
+        PROMPT,
         "rect_attn bf16 D256 G4 window cap mixed 64: ",
         FLOAT8,
         "rect_attn bf16 D576/512 G16 latent mixed 16: ",
@@ -154,7 +156,9 @@ def test_every_kernel_is_recorded_and_in_the_short_list(compiled: Compiled) -> N
     assert {name.split()[0] for name in names if is_chosen(name, SM_90)} == recorded
     written = set()
     for path in (ROOT / "kernels/rtlang_kernels/triton").rglob("*_kernel.py"):
-        written |= set(re.findall(r"^@jit\ndef ([a-z]\w*)\([^)]*\) -> None:", path.read_text(), re.MULTILINE))
+        written |= set(
+            re.findall(r"^@(?:gluon\.)?jit\ndef ([a-z]\w*)\([^)]*\) -> None:", path.read_text(), re.MULTILINE)
+        )
     assert recorded == written
 
 
@@ -256,3 +260,16 @@ def test_every_tile_divides_the_lines_of_its_class() -> None:
                     assert lines % tile.block_m == 0
                     assert tile.block_m >= 16
                     assert tile.block_n >= 16
+
+
+@pytest.mark.slow
+def test_products_of_prompts_run_while_others_compute_their_softmax(compiled: Compiled) -> None:
+    """In every loop, scores and the output of the keys before are started, the scores are waited for, and 64 exponentials follow."""
+    reports = [report for report in compiled.reports[SM_90] if report["name"].startswith("prompt_attn ")]
+    assert PROMPT in [report["name"] for report in reports]
+    for report in reports:
+        assert len(report["loops"]) == 4  # two warpgroups, with and without masks
+        for scores, output, wait, exponentials, end in report["loops"]:
+            assert (scores, output, end) == ("scores", "output", "wait 0")
+            assert int(wait.removeprefix("wait ")) in (1, 2)
+            assert int(exponentials.removeprefix("exp ")) >= 60

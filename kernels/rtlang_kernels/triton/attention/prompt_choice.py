@@ -1,0 +1,49 @@
+"""Which kernels compute prompts on a device: chosen for each head geometry when a model is loaded (`prompt_trial`), read at every launch.
+
+Until something else has been chosen, `rect_attn` computes everything. Choices change the last bits of results.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+
+
+class PromptShape(NamedTuple):
+    """The head geometry of a layer, as far as the choice depends on it."""
+
+    device: torch.device
+    dtype: torch.dtype
+    num_q_heads: int
+    num_kv_heads: int
+    head_dim: int
+    page_size: int
+
+
+class PromptChoice(NamedTuple):
+    """What computes prompts.
+
+    Attributes:
+        kernel: for tiles of 128 query lines: "rect_attn" or "prompt_attn".
+        flash_tokens: rows with at least so many new tokens go to FlashAttention-3; None if none do.
+        reason: why, for people.
+    """
+
+    kernel: str
+    flash_tokens: int | None
+    reason: str
+
+
+NOT_CHOSEN = PromptChoice("rect_attn", None, "nothing has been measured")
+_choices: dict[PromptShape, PromptChoice] = {}
+
+
+def set_choice(shape: PromptShape, choice: PromptChoice) -> None:
+    """Use a choice for all later steps of this process."""
+    _choices[shape] = choice
+
+
+def choice_for(shape: PromptShape) -> PromptChoice:
+    """The choice for a geometry."""
+    return _choices.get(shape, NOT_CHOSEN)
