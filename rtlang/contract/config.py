@@ -278,6 +278,10 @@ class RuntimeConfig:
                 "target_gap_ms", gap, f"expected a positive number of milliseconds, at most {MAX_TARGET_GAP_MS:.0e}"
             )
 
+    def may_draft(self, *, is_row_invariant: bool) -> bool:
+        """Whether steps may have drafts; see `Runner.is_row_invariant`."""
+        return self.speculation == "on" or (self.speculation == "auto" and is_row_invariant)
+
     def _check_float8_inputs(self) -> None:
         """Raise ConfigError for settings that exclude linear_inputs="float8"."""
         name = "linear_inputs"

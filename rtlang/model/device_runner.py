@@ -466,11 +466,15 @@ class DeviceRunner:
     def _most_samples(self) -> int:
         """Maximum number of tokens that a step samples."""
         most = self._most_rows()
-        return max(most, self.config.step_limit) if self.config.speculation == "on" else most
+        return max(most, self.config.step_limit) if self._may_draft else most
+
+    @property
+    def _may_draft(self) -> bool:
+        return self.config.may_draft(is_row_invariant=self.is_row_invariant)
 
     def _graph_sizes(self) -> GraphSizes:
         config, most = self.config, self._most_rows()
-        drafted = min(_TOKENS_PER_ROW * most, _MAX_DRAFTED_TOKENS) if config.speculation == "on" else most
+        drafted = min(_TOKENS_PER_ROW * most, _MAX_DRAFTED_TOKENS) if self._may_draft else most
         wanted = max(_PROMPT_TOKENS, _TOKENS_PER_ROW * most)
         return GraphSizes.of(most, drafted, min(config.step_limit, wanted))
 

@@ -503,7 +503,7 @@ class Runtime:
             raise
 
     def _new_runner(self) -> Runner:
-        return new_runner(self._settled, self._stop)
+        return new_runner(self._settled, self._stop, None if self._engine is None else self._engine.cache.num_pages)
 
     def _stop(self, error: EngineDeadError) -> None:
         if self._loop is not None:

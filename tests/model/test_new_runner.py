@@ -25,3 +25,10 @@ def test_the_device_and_the_faults_decide(config: RuntimeConfig, kind: type) -> 
     runner = new_runner(config, lambda error: None)
     assert type(runner) is kind
     assert runner.config is config  # type: ignore[attr-defined]
+
+
+def test_a_device_has_its_pages_again_beside_a_draft_model() -> None:
+    for settings, expected in (({"draft_model": "x"}, 40), ({}, None)):
+        config = RuntimeConfig(device="interpreter", **settings)  # type: ignore[arg-type]
+        runner = new_runner(config, lambda error: None, 40)
+        assert runner.config.num_pages == expected  # type: ignore[attr-defined]

@@ -31,7 +31,7 @@ def drafter_for(
     config: RuntimeConfig, runner: Runner, cache: PrefixCache, cost: StepCost, draft_model: DraftModel | None = None
 ) -> Drafter | None:
     """A drafter with all sources; None if `config.speculation` or the runner allows no drafts."""
-    if not _may_draft(config, runner):
+    if not config.may_draft(is_row_invariant=runner.is_row_invariant):
         return None
     overlap = Overlap(cost, lambda: cost.host_s) if runner.is_pipelined else None
     policy = None if draft_model is None else ModelPolicy(draft_model, cost, overlap)
@@ -52,7 +52,7 @@ def draft_runner_for(config: RuntimeConfig, runner: Runner) -> Runner | None:
     """
     if config.draft_model is None:
         return None
-    if isinstance(runner, DeviceRunner) and not _may_draft(config, runner):
+    if isinstance(runner, DeviceRunner) and not config.may_draft(is_row_invariant=runner.is_row_invariant):
         _warn_unused()
         return None
     if names_head(config):  # which the runner of the model loads
@@ -79,7 +79,7 @@ def load_draft_model(
         return DraftModel(config, head, runner.model_config.vocab_size, cost=cost, pages=pages)
     if draft_runner is None:
         return None
-    if not _may_draft(config, runner):
+    if not config.may_draft(is_row_invariant=runner.is_row_invariant):
         _warn_unused()
         return None
     draft_runner.load()
@@ -94,7 +94,3 @@ def _warn_unused() -> None:
     logger.warning(
         "draft_model is not used: drafts could change texts of this model by rounding; speculation=on allows that"
     )
-
-
-def _may_draft(config: RuntimeConfig, runner: Runner) -> bool:
-    return config.speculation == "on" or (config.speculation == "auto" and runner.is_row_invariant)
