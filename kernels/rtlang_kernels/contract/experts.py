@@ -40,10 +40,13 @@ class StackedLayer:
     Attributes:
         weight: [num_experts * outputs, inputs], the outputs of the first expert first; floats on their device, or codes.
         bias: [num_experts * outputs], or None.
+        input_orders: int64 [num_experts, inputs]: column i of an expert's codes belongs to its input input_orders[expert, i], where the
+            orders of experts differ; the weight then has none of its own. None for one order, the weight's.
     """
 
     weight: Tensor | LowBitWeight
     bias: Tensor | None = None
+    input_orders: Tensor | None = None
 
 
 class Experts(Protocol):

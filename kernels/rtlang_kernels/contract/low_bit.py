@@ -188,6 +188,15 @@ class StackedWeight:
         return found[0] if len(found) == 1 else joined_rows(found)
 
 
+class ColumnsOf:
+    """A weight whose inputs are its columns, in the order in which another weight has them."""
+
+    input_order = None
+
+    def __init__(self, weight: LowBitWeight) -> None:
+        self.format, self.shape, self.rows = weight.format, weight.shape, weight.rows
+
+
 class WeightSlice:
     """Some outputs and some inputs of a weight.
 

@@ -27,6 +27,7 @@ class Experts(NamedTuple):
     format: str | None = None
     gate: ExpertGate = ExpertGate()
     has_bias: bool = False
+    has_orders: bool = False
     num_tokens: tuple[int, ...] = (1, 64, 512)
 
 
@@ -34,6 +35,7 @@ LAYERS = {
     "qwen3": Experts("bf16", 128, 8),
     "qwen3-next": Experts("bf16", 512, 10),
     "mixtral": Experts("bf16", 8, 2, "int4"),
+    "int4 orders": Experts("bf16", 8, 2, "int4", has_orders=True),
     "float8": Experts("bf16", 8, 2, "float8-128"),
     "gpt-oss": Experts("bf16", 32, 4, "mxfp4", GPT_OSS, has_bias=True),
     "gpt-oss floats": Experts("bf16", 32, 4, None, GPT_OSS, has_bias=True, num_tokens=(512,)),
@@ -60,6 +62,9 @@ def _run(experts: Experts) -> None:
 def _layer(experts: Experts, num_outputs: int, num_inputs: int) -> StackedLayer:
     dtype, num_rows = DTYPES[experts.dtype], experts.num_experts * num_outputs
     bias = torch.empty(num_rows, dtype=dtype, device=META) if experts.has_bias else None
+    orders = None
+    if experts.has_orders:
+        orders = torch.empty(experts.num_experts, num_inputs, dtype=torch.int64, device=META)
     if experts.format is None:
-        return StackedLayer(torch.empty(num_rows, num_inputs, dtype=dtype, device=META), bias)
-    return StackedLayer(example_weight(EXAMPLES[experts.format], num_rows, num_inputs), bias)
+        return StackedLayer(torch.empty(num_rows, num_inputs, dtype=dtype, device=META), bias, orders)
+    return StackedLayer(example_weight(EXAMPLES[experts.format], num_rows, num_inputs), bias, orders)

@@ -90,6 +90,7 @@ class _Layer:
             raise ValueError(f"weight = {[num_rows, self.num_inputs]}: expected outputs of {num_experts} experts")
         self.num_outputs = num_rows // num_experts
         self.order: Tensor | None = None
+        self.orders = None if layer.input_orders is None else layer.input_orders.to(device, torch.int32).contiguous()
         self.format: FloatFormat | StoredFormat
         if isinstance(weight, Tensor):
             if weight.dtype != dtype or weight.device != device or not weight.is_contiguous():
@@ -255,6 +256,7 @@ class GpuExperts:
             out,
             order,
             blocks,
+            order if layer.orders is None else layer.orders,
             self.num_experts,
             layer.num_outputs,
             layer.num_inputs,
@@ -264,6 +266,7 @@ class GpuExperts:
             FORMAT=layer.format,
             GATE=gate,
             HAS_BIAS=layer.bias is not None,
+            HAS_ORDERS=layer.orders is not None,
             IS_EVEN=layer.num_inputs % layer.format.step == 0,
             BLOCK_N=tile.block_n,
             BLOCK_M=tile.block_m,

@@ -87,6 +87,7 @@ def expert_product(
     out: tl.tensor,
     order: tl.tensor,
     blocks: tl.tensor,
+    input_orders: tl.tensor,
     num_experts: tl.tensor,
     num_outputs: tl.tensor,
     num_inputs: tl.tensor,
@@ -96,6 +97,7 @@ def expert_product(
     FORMAT: tl.constexpr,
     GATE: tl.constexpr,
     HAS_BIAS: tl.constexpr,
+    HAS_ORDERS: tl.constexpr,
     IS_EVEN: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_M: tl.constexpr,
@@ -105,8 +107,8 @@ def expert_product(
 ) -> None:
     """Multiply a block of pairs of one expert by BLOCK_N of its outputs. Grid: (most blocks that there may be, blocks of outputs).
 
-    Pair p reads row p // pairs_per_row of x and writes row p of out. With a GATE, which may be None, half of the outputs are gates. Pairs
-    and outputs past the last are computed as the last.
+    Pair p reads row p // pairs_per_row of x and writes row p of out. With HAS_ORDERS, input i of an expert is input_orders[expert, i] of x.
+    With a GATE, which may be None, half of the outputs are gates. Pairs and outputs past the last are computed as the last.
     """
     if tl.program_id(0) >= tl.load(blocks):
         return
@@ -135,7 +137,10 @@ def expert_product(
         for index in tl.static_range(FORMAT.step // FORMAT.lanes):
             weights = _weights(held, step, index, rows, num_experts * num_outputs, num_inputs, FORMAT, IS_EVEN)
             inputs = step * FORMAT.step + index * FORMAT.lanes + lanes
-            places = x + row_starts[None, :] + inputs[:, None]
+            sources = inputs
+            if HAS_ORDERS:
+                sources = tl.load(input_orders + expert * num_inputs + inputs, mask=inputs < num_inputs, other=0)
+            places = x + row_starts[None, :] + sources[:, None]
             if IS_EVEN:
                 values = tl.load(places)
             else:

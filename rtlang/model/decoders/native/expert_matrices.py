@@ -6,8 +6,8 @@ follow one another or take turns. A backend that computes all experts at once ge
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from rtlang.model.layers.linear import Linear, own_memory
 from rtlang.model.layers.weight_source import WeightSource, matrix
 from rtlang.model.loading.layer_table import ExpertsConfig
 from rtlang_kernels.contract.experts import ExpertGate, StackedLayer
-from rtlang_kernels.contract.low_bit import LowBitWeight, StackedWeight, can_stack
+from rtlang_kernels.contract.low_bit import ColumnsOf, LowBitWeight, StackedWeight, can_stack
 
 _BOTH, _DOWN = "gate_up_proj", "down_proj"
 Parts = list[Tensor | LowBitWeight]
@@ -45,10 +45,10 @@ class ExpertMatrices:
         biases = self._biases()
         found = []
         for name, bias in zip((_BOTH, _DOWN), biases, strict=True):
-            weight = self._stacked(name)
-            if weight is None:
+            layer = self._stacked(name)
+            if layer is None:
                 return None
-            found.append(StackedLayer(weight, None if bias is None else bias.flatten()))
+            found.append(layer if bias is None else replace(layer, bias=bias.flatten()))
         return found[0], found[1]
 
     def packed(self, make: Callable[..., Linear]) -> tuple[tuple[Linear, ...], tuple[Linear, ...]]:
@@ -106,16 +106,14 @@ class ExpertMatrices:
             up = torch.cat([up[:, ::2], up[:, 1::2]], 1)
         return up, self._source.tensor(f"{self._prefix}{_DOWN}_bias", (count, self._hidden))
 
-    def _stacked(self, name: str) -> Tensor | LowBitWeight | None:
-        """The matrices of one layer of all experts as one weight, or None."""
+    def _stacked(self, name: str) -> StackedLayer | None:
+        """One layer of all experts without its biases, or None."""
         if name in self._wholes:
-            return own_memory(self._whole(name).contiguous()).flatten(0, 1)
+            return StackedLayer(own_memory(self._whole(name).contiguous()).flatten(0, 1))
         part = self._up if name == _BOTH else self._down
         count, first = self._config.num_experts, part(0)
         if not any(isinstance(each, Tensor) for each in first):
-            codes: list[Any] = [*first, *(each for expert in range(1, count) for each in part(expert))]
-            is_one = not any(isinstance(each, Tensor) for each in codes)
-            return StackedWeight(codes) if is_one and all(can_stack(codes[0], each) for each in codes) else None
+            return _stacked_codes([first, *(part(expert) for expert in range(1, count))])
         stack: Tensor | None = None
         for expert in range(count):  # one in memory at a time beside the stack
             floats = [each for each in (first if expert == 0 else part(expert)) if isinstance(each, Tensor)]
@@ -125,4 +123,24 @@ class ExpertMatrices:
             if stack is None:
                 stack = floats[0].new_empty((count * num_rows, floats[0].shape[1]))
             torch.cat(floats, out=stack[expert * num_rows : (expert + 1) * num_rows])
-        return stack
+        return None if stack is None else StackedLayer(stack)
+
+
+def _stacked_codes(parts_of: Sequence[Parts]) -> StackedLayer | None:
+    """The matrices of each expert as one weight; None if a matrix is of floats, or formats or the orders of inputs of an expert differ."""
+    codes = [[each for each in parts if not isinstance(each, Tensor)] for parts in parts_of]
+    if any(len(own) < len(parts) for own, parts in zip(codes, parts_of, strict=True)):
+        return None
+    if not all(can_stack(own[0], each) for own in codes for each in own):
+        return None
+    first = codes[0][0]
+    if all(can_stack(first, own[0]) for own in codes):
+        return StackedLayer(StackedWeight([each for own in codes for each in own]))
+    columns = [ColumnsOf(each) for own in codes for each in own]
+    if not all(can_stack(columns[0], each) for each in columns):
+        return None
+    usual = torch.arange(first.shape[1])
+    orders = (own[0].input_order for own in codes)
+    return StackedLayer(
+        StackedWeight(columns), input_orders=torch.stack([usual if each is None else each for each in orders])
+    )

@@ -63,16 +63,23 @@ def floats(dtype: torch.dtype, gate: ExpertGate, *, num_experts: int = NUM_EXPER
     return Case(GpuExperts(layers[0], layers[1], num_experts, gate, dtype), up, down)
 
 
-def few_bits(name: str, dtype: torch.dtype, order: Tensor | None = None) -> Case:
-    """Experts of 128 inputs and results, with inputs in an order."""
+def few_bits(name: str, dtype: torch.dtype) -> Case:
+    """Experts of 128 inputs and results; inputs of int4 are in one order, those of q4_0 in one for each expert."""
     made, exact = [], []
+    generator = torch.Generator().manual_seed(3)
+    orders = torch.stack([torch.randperm(128, generator=generator) for _ in range(NUM_EXPERTS)])
     for num_outputs in (256, 128):
         parts = [
             random_weight((FORMATS | FLOAT8)[name], num_outputs, 128 if "_k" not in name else 256, seed)
             for seed in range(NUM_EXPERTS)
         ]
-        parts = [HeldWeight(each.format, each.held, order) for each in parts]
-        made.append(StackedLayer(StackedWeight(parts)))
+        if name == "q4_0":
+            made.append(StackedLayer(StackedWeight(parts), input_orders=orders))
+            parts = [HeldWeight(each.format, each.held, order) for each, order in zip(parts, orders, strict=True)]
+        else:
+            one = orders[0] if "int4" in name else None
+            parts = [HeldWeight(each.format, each.held, one) for each in parts]
+            made.append(StackedLayer(StackedWeight(parts)))
         exact.append([linear(exact_weight(each), None) for each in parts])
     return Case(GpuExperts(made[0], made[1], NUM_EXPERTS, ExpertGate(), dtype), *exact)
 
@@ -107,8 +114,7 @@ def test_experts_are_their_formula(dtype: torch.dtype, num_tokens: int, num_slot
 
 @pytest.mark.parametrize("name", ["mxfp4", "q4_0", "float8 of 128", "int4 of 64 with zero points"])
 def test_experts_of_few_bits_are_computed_from_their_codes(name: str) -> None:
-    order = torch.randperm(128, generator=torch.Generator().manual_seed(3)) if name == "q4_0" else None
-    case = few_bits(name, torch.float32, order)
+    case = few_bits(name, torch.float32)
     x, ids, weights = inputs(4, 2, torch.float32, 128)
     found = case.experts(x, ids, weights)
     assert relative_error(found.cpu(), wanted(case, x, ids, weights, silu_gate)) < ERROR[torch.float32]

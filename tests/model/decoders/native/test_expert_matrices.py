@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from rtlang.model.layers.linear import Linear
 from rtlang.model.loading.layer_table import ExpertsConfig
 from rtlang.model.loading.native_families import FAMILIES
 from rtlang_kernels import dispatch
+from rtlang_kernels.contract.experts import ExpertGate
+from rtlang_kernels.contract.low_bit import HeldWeight
 from tests.support.models.expert_layouts import HIDDEN, LAYOUTS, NUM_EXPERTS, PATH, Reader, checkpoint_of, stock_of
 
 
@@ -69,6 +72,33 @@ def test_experts_of_every_layout_are_the_stock_module(
         assert make is not None
         found = make(*layers, NUM_EXPERTS, matrices.gate, torch.float32)(x, chosen, slots)
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_experts_may_have_orders_of_inputs_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As GPTQ with activation order stores them."""
+    pytest.importorskip("triton")
+    stock = stock_of("mixtral")
+    weights = checkpoint_of(stock, "apart")
+    generator = torch.Generator().manual_seed(1)
+    for expert in range(NUM_EXPERTS):
+        for names, parameter in ((("gate_proj", "up_proj"), stock.gate_up_proj), (("down_proj",), stock.down_proj)):
+            order = torch.randperm(parameter.shape[2], generator=generator)
+            parameter.data[expert, :, order] = parameter.data[expert].clone()
+            for name in names if expert else ():  # the first has none
+                held = weights.codes[f"{PATH}.{expert}.{name}.weight"]
+                assert isinstance(held, HeldWeight)
+                weights.codes[f"{PATH}.{expert}.{name}.weight"] = dataclasses.replace(held, input_order=order)
+            if not expert:
+                parameter.data[expert] = parameter.data[expert][:, order].clone()
+    x, chosen = torch.randn(5, HIDDEN, generator=generator), torch.tensor([[0, 1], [1, 2], [3, 0], [2, 3], [1, 3]])
+    slots = torch.rand(5, 2, generator=generator)
+    monkeypatch.setenv("RTLANG_KERNELS", "triton")
+    layers, make = matrices_of(stock, "apart", weights).stacked(), dispatch.triton_backend().stacked_experts
+    assert layers is not None
+    assert make is not None
+    assert layers[0].input_orders is not None
+    found = make(*layers, NUM_EXPERTS, ExpertGate(), torch.float32)(x, chosen, slots)
+    torch.testing.assert_close(found, stock(x, chosen, slots), rtol=1e-4, atol=1e-5)
 
 
 def test_a_missing_matrix_is_named() -> None:
