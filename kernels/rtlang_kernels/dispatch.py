@@ -45,6 +45,8 @@ class Backend:
     quantize the inputs, or is None if no layer does; `float8_input_linear` rounds them to float8 where the weights allow it, or is None.
     `joined_linear` makes one layer of several of the same inputs, so that these are
     prepared once, or returns None if it cannot. `tune` sets what is measured of the packed layers of a model, once they are loaded.
+    `fixed_linear` is `packed_linear` with one order of sums for every number of rows, where torch's depends on it; None if packed layers
+    have one.
     `head_linears` packs a weight per attention head [num_heads, out, in] and returns a function that multiplies x [num_tokens, num_heads,
     in] into out [num_tokens, num_heads, out], both with contiguous heads; None leaves that to torch.
     `fused_step` is None or covers only supported shapes, see `rtlang_kernels.contract.fused_step`; it returns None for linear layers that
@@ -71,6 +73,7 @@ class Backend:
     apply_token_mask: Callable[[Tensor, NDArray[np.int32], NDArray[np.int32]], None]
     apply_penalties: Callable[[Tensor, NDArray[np.int64], NDArray[np.int64], float, float, float], None]
     packed_linear: Callable[[Sequence[Tensor], Tensor | None, bool], LinearLayer] | None = None
+    fixed_linear: Callable[[Sequence[Tensor], Tensor | None, bool], LinearLayer] | None = None
     low_bit_linear: Callable[[Sequence[LowBitWeight], Tensor | None, bool, torch.dtype], LinearLayer] = (
         reference_low_bit.ReferenceLowBitLinear
     )
@@ -189,6 +192,7 @@ def triton_backend() -> Backend:
         logits.logprobs,
         logits.apply_token_mask,
         logits.apply_penalties,
+        fixed_linear=low_bit_linear.fixed_linear,
         low_bit_linear=low_bit_linear.GpuLowBitLinear,
         float8_input_linear=partial(float8_linear.float8_input_linear, layer_ops.silu_and_mul),
         causal_conv=recurrence.causal_conv,

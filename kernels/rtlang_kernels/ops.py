@@ -41,6 +41,7 @@ def plan_attention(
     head_dim: int,
     dtype: torch.dtype,
     device: torch.device | str = "cpu",
+    has_fixed_order: bool = False,
 ) -> AttentionPlan:
     """Prepare the attention of one step. All layers with the same head geometry share the plan.
 
@@ -51,6 +52,7 @@ def plan_attention(
         shared_lens: [num_rows], number of leading tokens whose pages row b shares with row b - 1: a multiple of page_size, 0 for the first
             row.
         dtype: of q and the pool.
+        has_fixed_order: give a token the same bits whatever else the step has, also on a GPU, where that is slower.
     Raises:
         ValueError: an array is inconsistent; names it.
     """
@@ -68,6 +70,7 @@ def plan_attention(
         dtype=dtype,
         device=device,
         backend=backend.name,
+        has_fixed_order=has_fixed_order,
     )
     backend.prepare(plan)
     return plan

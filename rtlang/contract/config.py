@@ -190,8 +190,8 @@ class RuntimeConfig:
     )
     deterministic: bool = _setting(
         False,
-        "the same bits for a request whatever else is computed beside it (batch invariance), also with decoders of transformers on the "
-        "CPU, which are slower then; native decoders on the CPU always have this, and a GPU does not support it",
+        "the same bits for a request whatever else is computed beside it (batch invariance): also with decoders of transformers on the "
+        "CPU, and with native decoders on a GPU, which are slower then; native decoders on the CPU always have this",
     )
     fault_injection: bool = _setting(False, "allow requests to ask for faults with x_fault; for tests, on the CPU only")
 
@@ -223,8 +223,10 @@ class RuntimeConfig:
                 raise ConfigError(
                     name, getattr(self, name), "requires tensor_parallel 1: each process has a part of a page"
                 )
-        if self.deterministic and self.device != "cpu":
-            raise ConfigError("deterministic", True, "requires device cpu: the kernels of a GPU split sums by load")
+        if self.deterministic and self.device != "cpu" and self.tensor_parallel > 1:
+            raise ConfigError(
+                "deterministic", True, "requires tensor_parallel 1 on a GPU: sums over ranks follow the load"
+            )
         draft_model = self.draft_model
         if draft_model is not None:
             if not isinstance(draft_model, str | os.PathLike) or not os.fspath(draft_model):

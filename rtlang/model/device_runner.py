@@ -159,8 +159,8 @@ class DeviceRunner:
 
     @property
     def is_row_invariant(self) -> bool:
-        """See `Runner`."""
-        return False
+        """See `Runner`; with `deterministic`, `load` has refused models without it."""
+        return self.config.deterministic
 
     @property
     def num_pages(self) -> int:
@@ -239,7 +239,8 @@ class DeviceRunner:
                 num_pages = group.smallest(num_pages)
                 num_rows = group.smallest(num_rows)
             self.config = config = config.with_device_rows(num_rows)
-            self.kv = PagedKV(geometries, num_pages + 1, config.page_size, dtype, accelerator.device, self._kv_dtype)
+            where, is_fixed = (dtype, accelerator.device, self._kv_dtype), config.deterministic
+            self.kv = PagedKV(geometries, num_pages + 1, config.page_size, *where, has_fixed_order=is_fixed)
             if num_states:
                 self.states = StateMemory(self.decoder.state_shapes, num_states, accelerator.device)
             if group is None:

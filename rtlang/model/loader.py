@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterable
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,9 @@ def load_model(
     tokenizer = load_tokenizer(directory)
     tokenizer.chat = tokenizer.chat.with_settings(None, template_settings(config).text)
     is_native = _is_native(config, model_config)
+    if config.deterministic and accelerator is not None and not is_native:
+        reason = obstacle or "decoder='transformers' has torch's kernels"
+        raise ConfigError("deterministic", True, f"expected False for this model on a GPU, or device cpu: {reason}")
     _refuse_unsupported(config, directory, model_config)
     is_dummy = config.weights == "dummy"
     files = [] if is_dummy else _fetched_weights(config, directory, model_config)
@@ -129,7 +133,8 @@ def load_model(
                 files=files,
             )
         )
-        decoder = NativeDecoder.load(model_config, source, dtype, group, inputs=inputs)
+        load = partial(NativeDecoder.load, inputs=inputs, has_fixed_order=config.deterministic)
+        decoder = load(model_config, source, dtype, group)
         if group is None or group.is_first:
             source.check_unused(model_config)
     else:

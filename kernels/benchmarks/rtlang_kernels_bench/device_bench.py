@@ -94,6 +94,8 @@ def attention_lines(
         peers = {}
         if len(shape.nodes) > 1:
             peers["unshared"] = measure(case.calls(case.unshared()))[0]
+        if rank is None and dtype == torch.bfloat16:
+            peers["fixed order"] = measure(case.calls(case.fixed()))[0]
         if shape.new_tokens == 1 and shape.shortest is None and shape.nodes[-1] * sum(shape.tokens) <= 1 << 20:
             peers |= baselines.sdpa(case, measure)
         if rank is None and shape == FLEX_SHAPE and dtype == torch.bfloat16:

@@ -141,6 +141,10 @@ class AttentionCase:
             **(self.plan_args | {"shared_lens": np.zeros(len(self.plan_args["seq_lens"]), np.int32)})
         )
 
+    def fixed(self) -> AttentionPlan:
+        """The same step in a fixed order of sums."""
+        return ops.plan_attention(**(self.plan_args | {"has_fixed_order": True}))
+
     def calls(self, plan: AttentionPlan) -> list[Callable[[], Tensor]]:
         """One call per copy of the pool."""
         scale = self.q.shape[2] ** -0.5

@@ -104,7 +104,7 @@ def checks() -> Iterator[tuple[str, Check]]:
         yield f"norms and gates {str(dtype)[6:]}", partial(layers, dtype)
         yield f"log-probabilities {str(dtype)[6:]}", partial(logprobs, dtype)
         yield f"tokens {str(dtype)[6:]}", partial(tokens, dtype)
-    for name in device_linear.FORMATS:
+    for name in (*device_linear.FORMATS, device_linear.FLOATS):
         yield f"linear {name}", partial(device_linear.check, name, torch.bfloat16, False)
     yield "linear float8 inputs", device_linear.check_float8_inputs
     yield "linear q4_k gated", partial(device_linear.check, "q4_k", torch.bfloat16, True)

@@ -1,7 +1,8 @@
-"""Linear layers over weights of few bits on a GPU: checked against float64, for equal bits among any other rows, and timed.
+"""Linear layers over weights of few bits, and over floats in a fixed order, on a GPU: checked against float64, for equal bits among any
+other rows, and timed.
 
-The baseline is torch's product with the same weights in bfloat16, which take two to four times the bytes. Layers that can have float8
-inputs are timed with these as well.
+The baseline is torch's product with the same weights in bfloat16, which take two to four times the bytes of weights of few bits. For floats
+it shows the price of the fixed order. Layers that can have float8 inputs are timed with these as well.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -50,11 +52,12 @@ FORMATS = {
     "float8": FLOAT8_ROWS,
     "float8 128": WeightFormat(8, 128, ScaleType.FLOAT32, is_float8=True),
 }
+FLOATS = "floats"
 CHECKED_SIZE = (200, 4096)  # outputs and inputs: several parts
 CHECKED_ROWS = (1, 2, 16, 17, 64, 65, 600)  # with every tile; the last has all parts in one program
 CHECKED_OUTPUTS = 256  # of a timed layer: the exact product is float64 on the CPU
 TIMED = [(name, 4096, 4096) for name in ("q4_k", "q4_0", "q8_0", "q6_k", "mxfp4", "float8")]
-TIMED += [("q4_k", 28672, 4096), ("q4_k", 4096, 14336)]
+TIMED += [("q4_k", 28672, 4096), ("q4_k", 4096, 14336), (FLOATS, 4096, 4096), (FLOATS, 28672, 4096)]
 TIMED += [("int4", 4096, 4096), ("float8 128", 4096, 4096), ("int4", 28672, 4096), ("float8", 28672, 4096)]
 FLOAT8_INPUTS_ERROR = 0.05
 TIMED_ROWS = (1, 16, 512)
@@ -101,10 +104,8 @@ def check(name: str, dtype: torch.dtype, is_gated: bool, device: torch.device) -
     Raises:
         ArithmeticError: the error is too large, or a row has other bits among other rows.
     """
-    weight = random_weight(FORMATS[name], *CHECKED_SIZE)
-    layer = triton_backend().low_bit_linear([weight], None, is_gated, dtype)
+    layer, exact = _made(name, *CHECKED_SIZE, dtype, device, is_gated=is_gated)
     x = torch.randn(max(CHECKED_ROWS), CHECKED_SIZE[1], generator=torch.Generator().manual_seed(1)).to(dtype)
-    exact = exact_weight(weight)
     whole = layer(x.to(device))
     wanted = x.double() @ exact.T
     if is_gated:
@@ -146,6 +147,27 @@ def _with_float8_inputs(weight: HeldWeight) -> LinearLayer:
     return make([weight], None, False, torch.bfloat16)
 
 
+def _made(
+    name: str,
+    num_outputs: int,
+    num_inputs: int,
+    dtype: torch.dtype,
+    device: torch.device,
+    *,
+    is_gated: bool = False,
+    num_exact: int | None = None,
+) -> tuple[Any, Tensor]:
+    """A layer of a format or of FLOATS, and the first rows of its weight in float64."""
+    backend = triton_backend()
+    if name != FLOATS:
+        weight = random_weight(FORMATS[name], num_outputs, num_inputs)
+        layer = backend.low_bit_linear([weight], None, is_gated, dtype)
+        return layer, exact_weight(weight, 0, num_exact or num_outputs)
+    floats = torch.randn(num_outputs, num_inputs, generator=torch.Generator().manual_seed(0)).to(dtype)
+    assert backend.fixed_linear is not None
+    return backend.fixed_linear([floats.to(device)], None, is_gated), floats[:num_exact].double()
+
+
 def _error(found: Tensor, wanted: Tensor) -> float:
     return float((found - wanted).norm() / wanted.norm())
 
@@ -164,14 +186,13 @@ def linear_lines(
     Raises:
         ArithmeticError: a result is wrong; it was not timed.
     """
-    weight = random_weight(FORMATS[name], num_outputs, num_inputs)
-    layer = triton_backend().low_bit_linear([weight], None, False, torch.bfloat16)
-    num_bytes = layer.num_bytes  # type: ignore[attr-defined]
+    num_exact = min(num_outputs, CHECKED_OUTPUTS)
+    layer, exact = _made(name, num_outputs, num_inputs, torch.bfloat16, device, num_exact=num_exact)
+    num_bytes = layer.num_bytes
     copies = num_sets(num_bytes, ceilings.l2_bytes)
     layers = [layer, *(copy.deepcopy(layer) for _ in range(copies - 1))]
     dense = layer.rows(torch.arange(num_outputs, device=device))
     plain = [dense, *(dense.clone() for _ in range(num_sets(dense.nbytes, ceilings.l2_bytes) - 1))]
-    exact = exact_weight(weight, 0, min(num_outputs, CHECKED_OUTPUTS))
     for num_rows in TIMED_ROWS:
         x = torch.randn(num_rows, num_inputs, generator=torch.Generator().manual_seed(num_rows)).bfloat16()
         label = f"bfloat16 {name} {num_rows} x {num_outputs} x {num_inputs}"
@@ -184,7 +205,8 @@ def linear_lines(
         calls = [partial(functional.linear, there, each) for each in plain]
         peers = baselines.tried("torch bfloat16", partial(_median, measure, calls))
         yield Line("linear", label, ours, spread, 0.0, floor, peers, error)
-        if not takes_float8_inputs(weight) or float8_product_obstacle(device) is not None:
+        weight = None if name == FLOATS else random_weight(FORMATS[name], num_outputs, num_inputs)
+        if weight is None or not takes_float8_inputs(weight) or float8_product_obstacle(device) is not None:
             continue
         label += " float8 inputs"
         rounding = _with_float8_inputs(weight)

@@ -31,6 +31,7 @@ class AttentionPlan:
         cu_seqlens_q: int32 [num_rows + 1], start of each row's query tokens.
         shared_lens: int32 [num_rows], leading tokens shared with the row before.
         backend: name of the backend that prepared the plan.
+        has_fixed_order: whether the bits of a token must not depend on the other tokens of the step. On a CPU they never do.
         work: data that the backend prepared from these arrays; private to the backend.
     """
 
@@ -45,6 +46,7 @@ class AttentionPlan:
     dtype: torch.dtype
     device: torch.device
     backend: str
+    has_fixed_order: bool = False
     work: Any = field(default=None, repr=False)
 
     @property
@@ -91,6 +93,7 @@ def checked_plan(
     dtype: torch.dtype,
     device: torch.device,
     backend: str,
+    has_fixed_order: bool = False,
 ) -> AttentionPlan:
     """Check the arguments of `ops.plan_attention` and create the plan, without the work of a backend.
 
@@ -123,6 +126,5 @@ def checked_plan(
             raise ValueError(
                 "shared_lens: expected 0 for the first row, then multiples of page_size within the row and the one before it"
             )
-    return AttentionPlan(
-        pages, lengths, starts, shared, page_size, num_q_heads, num_kv_heads, head_dim, dtype, device, backend
-    )
+    heads = num_q_heads, num_kv_heads, head_dim
+    return AttentionPlan(pages, lengths, starts, shared, page_size, *heads, dtype, device, backend, has_fixed_order)

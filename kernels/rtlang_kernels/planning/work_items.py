@@ -6,11 +6,16 @@ rule). Rows are then cut into tiles of query lines and positions into splits of 
 item is one tile x one split. The result of a token with a single item is written directly; the partial results of all other tokens are
 merged in order of position, so results do not depend on timing.
 
+In a plan with a fixed order, splits begin at multiples of SEGMENT instead, all tiles are of one class, and keys are read in blocks that
+begin at multiples of SPLIT_STEP. A token then folds the same blocks in the same order, and merges the same parts, whatever else the step
+has; a part that it does not see changes nothing. Shared rectangles end at such a multiple. Layers with a window read keys in one item.
+
 Invariant: the items of a token, within the token's own bounds, tile its visible positions exactly once and in order of position.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +45,7 @@ PROGRAMS_PER_MULTIPROCESSOR = 2  # enough to saturate memory, and few enough to 
 UNEVEN_PROGRAMS_PER_MULTIPROCESSOR = (
     6  # where lengths differ: smaller splits, longest first, so that all multiprocessors end together
 )
+SEGMENT = 2048  # keys of a split in a fixed order: shorter ones cost memory for partial results of long prompts
 UNEVEN = 1.25  # the longest item over the average one from which lengths differ
 L2_SPEEDUP = 2  # speed of reads from L2, relative to reads from memory
 PARTIAL_BYTES = 4
@@ -88,6 +94,7 @@ def schedule(
     min_shared: int = MIN_SHARED,
     min_split: int = MIN_SPLIT,
     min_saving_ratio: float = 1.0,
+    is_windowed: bool = False,
 ) -> Schedule:
     """Cut a step into work items.
 
@@ -96,6 +103,7 @@ def schedule(
         first: int32 [num_tokens], first visible position of each token, from `first_visible`.
         min_shared: fewest keys of a shared rectangle that is retained.
         min_split: fewest keys of a split.
+        is_windowed: whether the layer has a window or chunks, even if they hide nothing yet.
         min_saving_ratio: bytes that sharing must save, relative to its cost: 0 retains every rectangle of `min_shared` keys, infinity none.
     Raises:
         ValueError: more query heads per KV head than a tile has lines.
@@ -106,18 +114,24 @@ def schedule(
     shared = table[(table[:, IS_CAUSAL] == 0) & (table[:, ROW_END] - table[:, ROW] > 1)]
     order = np.lexsort((shared[:, ROW], shared[:, START]))  # enclosing rectangles come first
     item_bytes, positions = plan.dtype.itemsize, plan.token_positions()
+    is_fixed = plan.has_fixed_order
+    lines = LINES if not is_fixed else LINES[fixed_class(group) : fixed_class(group) + 1]
     tiles = _tiles(
-        shared[order],
+        shared[order] if not (is_fixed and is_windowed) else shared[:0],
         plan.cu_seqlens_q,
         positions,
         first,
         np.int64(group),
-        np.array(LINES, np.int32),
+        np.array(lines, np.int32),
         np.int64(min_shared),
         np.float64(min_saving_ratio * group * PARTIAL_BYTES / item_bytes),
         np.int64(2 * plan.num_kv_heads * plan.head_dim * item_bytes),
         np.int64(gpu.l2_bytes // 3),
+        np.int32(SEGMENT if is_fixed else 1),
+        np.int32(SPLIT_STEP if is_fixed else 1),
     )
+    if is_fixed:
+        return _in_fixed_order(tiles, fixed_class(group), plan.num_tokens, is_windowed=is_windowed)
     lines_class = np.searchsorted(LINES, tiles[:, 4] * group)
     is_sharing = bool((tiles[:, 2] <= positions[tiles[:, 3]]).any())
     for programs in (PROGRAMS_PER_MULTIPROCESSOR, UNEVEN_PROGRAMS_PER_MULTIPROCESSOR):
@@ -125,9 +139,30 @@ def schedule(
         splits, longest = _splits(tiles, lines_class, np.array(CLASS_COST), np.int64(num_wanted), np.int64(min_split))
         if longest <= UNEVEN or is_sharing:  # splits of shared rectangles cost more in merging than they gain
             break
-    items, classes, num_partials, merge_tokens, merge_start, merge_rows = _items(
-        tiles, lines_class, splits, np.int64(plan.num_tokens)
-    )
+    lengths = tiles[:, 2].astype(np.int64) - tiles[:, 1]
+    sizes = ((lengths + splits - 1) // splits + SPLIT_STEP - 1) // SPLIT_STEP * SPLIT_STEP
+    return _ordered(*_items(tiles, lines_class, splits, sizes, np.int64(plan.num_tokens)))
+
+
+def fixed_class(group: int) -> int:
+    """The class of all tiles in a fixed order: the narrowest for which all NVIDIA processors of a kind use one matrix instruction."""
+    return max(1, bisect_left(LINES, group))
+
+
+def _in_fixed_order(tiles: Int32s, lines_class: int, num_tokens: int, *, is_windowed: bool) -> Schedule:
+    """Split tiles at multiples of SEGMENT, or not at all, so that every token of a layer with a window has one part."""
+    lengths = tiles[:, 2].astype(np.int64) - tiles[:, 1]
+    sizes = lengths if is_windowed else np.full(len(tiles), SEGMENT)
+    classes = np.full(len(tiles), lines_class)
+    items, *rest = _items(tiles, classes, -(-lengths // sizes), sizes, np.int64(num_tokens))
+    if is_windowed:  # blocks that all tokens of an item see would come before those at its lower edge
+        items[:, FULL_LO] = items[:, FULL_HI] = items[:, P0]
+    return _ordered(items, *rest)
+
+
+def _ordered(
+    items: Int32s, classes: Any, num_partials: Any, merge_tokens: Int32s, merge_start: Int32s, merge_rows: Int32s
+) -> Schedule:
     costs = items[:, P1] - items[:, P0]
     order = np.lexsort((-costs, classes))  # stable: tiles of one split stay adjacent and read their keys from L2
     class_start = np.searchsorted(classes[order], np.arange(len(LINES) + 1)).astype(np.int32)
@@ -146,8 +181,13 @@ def _tiles(
     partial_ratio: Any,
     key_bytes: Any,
     l2_share: Any,
+    stop_step: Any,
+    first_step: Any,
 ) -> Any:
-    """Tiles before splitting: int32 [n, 7] (row, p0, p1, token, tokens, full_lo, full_hi); shared ones first, parents first."""
+    """Tiles before splitting: int32 [n, 7] (row, p0, p1, token, tokens, full_lo, full_hi); shared ones first, parents first.
+
+    Shared tiles end at multiples of `stop_step`, and begin at multiples of `first_step` as all others do.
+    """
     num_rows = len(cu_seqlens_q) - 1
     limit = cu_seqlens_q[num_rows]
     for index in range(len(shared)):
@@ -159,7 +199,7 @@ def _tiles(
         is_shared = index < len(shared)
         row = np.int64(shared[index, 0]) if is_shared else np.int64(index - len(shared))
         row_end = np.int64(shared[index, 1]) if is_shared else row + 1
-        stop = shared[index, 3] if is_shared else np.int32(0)
+        stop = shared[index, 3] // stop_step * stop_step if is_shared else np.int32(0)
         begin, low, high = covered[row], np.int64(cu_seqlens_q[row]), np.int64(cu_seqlens_q[row_end])
         width = np.int64(1)
         for lines in class_lines:  # as wide as needed, but at most the widest
@@ -184,7 +224,7 @@ def _tiles(
             for other in range(token + 1, end):
                 lowest, full_lo = min(lowest, first[other]), max(full_lo, first[other])
                 last, full_hi = max(last, positions[other] + 1), min(full_hi, positions[other] + 1)
-            p0, p1 = max(begin, lowest), stop if is_shared else last
+            p0, p1 = max(begin, lowest // first_step * first_step), stop if is_shared else last
             if p0 < p1:
                 tile = tiles[count]
                 tile[0], tile[1], tile[2], tile[3], tile[4] = row, p0, p1, token, end - token
@@ -213,8 +253,8 @@ def _splits(tiles: Any, lines_class: Any, class_cost: Any, num_wanted: Any, min_
 
 
 @kernel()
-def _items(tiles: Any, lines_class: Any, splits: Any, num_tokens: Any) -> Any:
-    """Split tiles along positions. Returns the arrays of `Schedule` with unordered items, and the class of each item."""
+def _items(tiles: Any, lines_class: Any, splits: Any, sizes: Any, num_tokens: Any) -> Any:
+    """Split tiles into splits of `sizes` keys. Returns the arrays of `Schedule`, with unordered items and their classes."""
     parts_of = np.zeros(num_tokens + 1, np.int64)
     num_items = 0
     for index in range(len(tiles)):
@@ -230,8 +270,7 @@ def _items(tiles: Any, lines_class: Any, splits: Any, num_tokens: Any) -> Any:
         is_direct = True
         for other in range(token, token + num):
             is_direct = is_direct and parts_of[other] == 1
-        length = np.int64(p1 - p0)
-        size = ((length + splits[index] - 1) // splits[index] + SPLIT_STEP - 1) // SPLIT_STEP * SPLIT_STEP
+        size = sizes[index]
         for split in range(splits[index]):
             low, high = p0 + split * size, min(p0 + (split + 1) * size, np.int64(p1))
             item = items[count]

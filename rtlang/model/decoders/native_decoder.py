@@ -21,6 +21,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from rtlang.contract.errors import ConfigError
 from rtlang.model.decoders.native.delta_part import CONV, MATRIX, state_shapes
 from rtlang.model.decoders.native.layer_loading import LayerLoader, norm_weight
 from rtlang.model.decoders.native.layers import Layer, LayerStep, normed
@@ -76,7 +77,13 @@ class Decoder(Protocol):
 
 
 class NativeDecoder:
-    """A model whose layers `config.native` describes. Construct with `NativeDecoder.load`."""
+    """A model whose layers `config.native` describes. Construct with `NativeDecoder.load`.
+
+    Attributes:
+        is_row_invariant: see `Decoder`. All layers of the CPU are, and those of a GPU in a fixed order.
+    """
+
+    is_row_invariant: bool
 
     def __init__(
         self,
@@ -110,15 +117,17 @@ class NativeDecoder:
         group: RankGroup | None = None,
         *,
         inputs: LinearInputs = LinearInputs.INT8,
+        has_fixed_order: bool = False,
     ) -> NativeDecoder:
         """Load the weights of `config` from `source` layer by layer, packing each one immediately.
 
         Args:
             group: the ranks that compute the model together; this one loads its part.
             inputs: see `Linear.of_parts`.
+            has_fixed_order: give a token the same bits whatever else a step has, also on a GPU.
         Raises:
             ModelLoadError: a tensor is missing or has the wrong shape.
-            ConfigError: the model cannot be divided among the ranks.
+            ConfigError: the model cannot be divided among the ranks, or has no fixed order on this device.
         """
         assert config.native is not None
         if config.native.has_joined_tensors:
@@ -128,7 +137,10 @@ class NativeDecoder:
         norm = norm_weight(config, source, "model.norm", config.hidden_size)
         # packed before the next weight is read, when their file's memory goes
         embedding, head_weight = _ends(config, source)
-        make = partial(Linear.of_parts, dtype=dtype, device=norm.device, inputs=inputs)
+        backend = ops.backend_for(norm.device, dtype)
+        if has_fixed_order:
+            _check_fixed_order(config, backend)
+        make = partial(Linear.of_parts, dtype=dtype, device=norm.device, inputs=inputs, has_fixed_order=has_fixed_order)
         head = make([head_weight]) if group is None or group.is_first else None
         if head is not None and head_weight is embedding:
             embed: Callable[[Tensor], Tensor] = head.rows  # one copy serves both ends
@@ -138,7 +150,7 @@ class NativeDecoder:
             embed = make([embedding]).rows
         decoder = cls(config, dtype, embed, norm, head)
         del embedding, head_weight
-        backend = ops.backend_for(norm.device, dtype)
+        decoder.is_row_invariant = backend.packed_linear is not None or has_fixed_order
         stacked = backend.stacked_experts
         stack = None if stacked is None else lambda up, down, count, gate: stacked(up, down, count, gate, dtype)
         loader = LayerLoader(config, source, make, group, stack)
@@ -240,14 +252,20 @@ class NativeDecoder:
         return ops.backend_for(self.device, self.dtype)
 
     @property
-    def is_row_invariant(self) -> bool:
-        """See `Decoder`; so are the packed linear layers and the other kernels of the CPU."""
-        return self.backend.packed_linear is not None
-
-    @property
     def windows(self) -> tuple[Window, ...]:
         """See `Decoder`."""
         return tuple((window, None) for window in self.native.sliding_windows)
+
+
+def _check_fixed_order(config: ModelConfig, backend: Backend) -> None:
+    """Raise ConfigError if layers of this model have no fixed order on a backend."""
+    assert config.native is not None
+    if backend.packed_linear is not None:
+        return
+    obstacle = "experts" if config.native.has_experts else "recurrent layers" if config.native.deltas else None
+    if backend.fixed_linear is None or obstacle is not None:
+        what = f"{obstacle} on a GPU" if obstacle else f"the kernels {backend.name!r}"
+        raise ConfigError("deterministic", True, f"expected False: the bits of {what} depend on the step")
 
 
 def native_bytes(config: ModelConfig, dtype: torch.dtype) -> int:

@@ -261,6 +261,7 @@ def _plan(decoder: Decoder, kv: PagedKV, size: int, num_rows: int, max_len: int)
             dtype=decoder.dtype,
             device=kv.device,
             windows=windows,
+            has_fixed_order=kv.has_fixed_order,
         )
     return JointPlan(plans)
 

@@ -61,6 +61,8 @@ class PagedKV:
         dtype: torch.dtype,
         device: torch.device | str = "cpu",
         kv_dtype: torch.dtype | None = None,
+        *,
+        has_fixed_order: bool = False,
     ) -> None:
         """Allocate `num_pages` pages of `page_size` tokens for one layer per entry of `geometries`.
 
@@ -68,12 +70,13 @@ class PagedKV:
             dtype: dtype in which layers compute queries, keys and values.
             kv_dtype: dtype in which pages store keys and values; default: `dtype`. int8 comes with scales
                 (`rtlang_kernels.contract.kv_lines`) and is refused for latent layers.
+            has_fixed_order: of attention over these pages, see `ops.plan_attention`.
         Raises:
             ConfigError: `kv_dtype` is int8 and a layer is latent.
         """
         kv_dtype = kv_dtype or dtype
         self.num_pages, self.page_size, self.dtype = num_pages, page_size, dtype
-        self.device = torch.device(device)
+        self.device, self.has_fixed_order = torch.device(device), has_fixed_order
         self.geometries = tuple(geometries)
         layers_of: dict[KVShape, list[int]] = {}
         for layer, geometry in enumerate(self.geometries):
@@ -228,6 +231,7 @@ class StepAttention:
                 head_dim=geometry.head_dim,
                 dtype=self.kv.dtype,
                 device=self.kv.device,
+                has_fixed_order=self.kv.has_fixed_order,
             )
         return plan
 

@@ -36,20 +36,27 @@ class Linear:
     __slots__ = ("bias", "in_features", "is_gated", "is_low_bit", "out_features", "packed", "weight")
 
     def __init__(
-        self, weight: Tensor | Sequence[Tensor], bias: Tensor | None = None, *, is_gated: bool = False
+        self,
+        weight: Tensor | Sequence[Tensor],
+        bias: Tensor | None = None,
+        *,
+        is_gated: bool = False,
+        has_fixed_order: bool = False,
     ) -> None:
         """Take over `weight` [out_features, in_features] and `bias` [out_features], on the CPU or not.
 
         Args:
             weight: one, or some whose outputs follow one another.
             is_gated: a packed layer returns silu(first half) * second half; a plain one leaves that to the caller.
+            has_fixed_order: give a row the same bits whatever other rows a step has, also on a GPU.
         """
         self.is_low_bit = self.is_gated = False
         self.packed: LinearLayer | None = None
         self.weight: Tensor | None = None
         self.bias: Tensor | None = None
         weights = [weight] if isinstance(weight, Tensor) else weight
-        make = ops.backend_for(weights[0].device, weights[0].dtype).packed_linear
+        backend = ops.backend_for(weights[0].device, weights[0].dtype)
+        make = backend.packed_linear or (backend.fixed_linear if has_fixed_order else None)
         if make is not None:
             self.packed, self.is_gated = make(weights, bias, is_gated), is_gated
             self.out_features, self.in_features = self.packed.out_features, self.packed.in_features
@@ -68,15 +75,18 @@ class Linear:
         device: torch.device | None = None,
         is_gated: bool = False,
         inputs: LinearInputs = LinearInputs.INT8,
+        has_fixed_order: bool = False,
     ) -> Linear:
         """A layer with the outputs of some weights, one after the other; weights are floats of `dtype` or stored in few bits.
 
         Args:
             device: default: the CPU.  is_gated: see `__init__`; results are not gated if the formats of gate and up differ.
             inputs: what those of weights of few bits are rounded to.
+            has_fixed_order: see `__init__`; layers of few bits have it.
         """
         if all(isinstance(part, Tensor) for part in parts):
-            return cls([part for part in parts if isinstance(part, Tensor)], bias, is_gated=is_gated)
+            floats = [part for part in parts if isinstance(part, Tensor)]
+            return cls(floats, bias, is_gated=is_gated, has_fixed_order=has_fixed_order)
         backend = ops.backend_for(device or torch.device("cpu"), dtype)
         others = {LinearInputs.FLOAT: backend.float_input_linear, LinearInputs.FLOAT8: backend.float8_input_linear}
         make, runs = others.get(inputs) or backend.low_bit_linear, _runs_of(parts)
@@ -88,7 +98,7 @@ class Linear:
             size = sum(part.shape[0] for part in run)
             own = None if bias is None else bias[start : start + size]
             if isinstance(run[0], Tensor):
-                layers.append(cls(cast(Any, run), own))
+                layers.append(cls(cast(Any, run), own, has_fixed_order=has_fixed_order))
             else:
                 layers.append(make(cast(Any, run), own, False, dtype))
             start += size

@@ -79,6 +79,13 @@ def test_float8_inputs_are_checked_and_measured_beside_float_ones(monkeypatch: p
         list(device_linear.linear_lines("float8", 48, 256, DEVICE, CEILINGS, pretended))
 
 
+def test_floats_in_a_fixed_order_are_checked_and_measured() -> None:
+    assert 0 < device_linear.check(device_linear.FLOATS, torch.float32, True, DEVICE) < 1e-5
+    lines = list(device_linear.linear_lines(device_linear.FLOATS, 40, 256, DEVICE, CEILINGS, pretended))
+    num_bytes = [2 * (40 * 256 + num_rows * (40 + 256)) for num_rows in (1, 3)]
+    assert [line.floor_us for line in lines] == pytest.approx([each / CEILINGS.bytes_per_s * 1e6 for each in num_bytes])
+
+
 def test_a_wrong_result_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     true, measured = GpuLowBitLinear.__call__, []
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,10 +21,10 @@ MACHINE = GpuProperties(SM_90, 132, 50 << 20)
 
 
 def planned(
-    plan: AttentionPlan, window: int | None = None, gpu: GpuProperties = MACHINE, **options: float
+    plan: AttentionPlan, window: int | None = None, gpu: GpuProperties = MACHINE, **options: Any
 ) -> tuple[Schedule, np.ndarray]:
     first = shared_prefix_tiling.first_visible(plan.token_positions(), window, None)
-    return schedules.schedule(plan, shared_prefix_tiling.tree_rectangles(plan), first, gpu, **options), first  # type: ignore[arg-type]
+    return schedules.schedule(plan, shared_prefix_tiling.tree_rectangles(plan), first, gpu, **options), first
 
 
 def check(plan: AttentionPlan, work: Schedule, first: np.ndarray) -> None:
@@ -102,6 +104,43 @@ def test_items_tile_the_visible_positions_of_a_token(
     check(plan, work, first)
     if min_saving_ratio == float("inf"):
         assert all(item[NUM_TOKENS] == 1 or item[TOKEN] >= plan.cu_seqlens_q[item[ITEM_ROW]] for item in work.items)
+
+
+@settings(max_examples=sized(60), deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    num_rows=st.integers(1, 12),
+    longest=st.integers(1, 300),
+    window=st.sampled_from([None, 1, 70, 1000]),
+    group=st.sampled_from([1, 4, 71]),
+    is_sharing=st.booleans(),
+)
+def test_in_a_fixed_order_parts_follow_from_the_position(
+    seed: int, num_rows: int, longest: int, window: int | None, group: int, is_sharing: bool
+) -> None:
+    tree = random_tree(np.random.default_rng(seed), num_rows, longest, page_size=4, extend=True)
+    plan = make_step(tree, num_kv_heads=1, group=group, head_dim=8).plan("reference")
+    plan.has_fixed_order = True
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(schedules, "SEGMENT", 64)
+        ratio = 0.0 if is_sharing else 1.0
+        work, first = planned(plan, window, min_shared=1, min_saving_ratio=ratio, is_windowed=window is not None)
+    check(plan, work, first)
+    assert work.class_sizes[0] == 0
+    assert sum(size > 0 for size in work.class_sizes) == 1
+    positions = plan.token_positions()
+    seen: dict[int, list[tuple[int, int]]] = {token: [] for token in range(plan.num_tokens)}
+    for item in work.items[np.argsort(work.items[:, P0])]:
+        assert item[P0] % schedules.SPLIT_STEP == 0
+        for token in range(item[TOKEN], item[TOKEN] + item[NUM_TOKENS]):
+            if item[P0] <= positions[token]:
+                seen[token].append((int(item[P0]), min(int(item[P1]), int(positions[token]) + 1)))
+    for token, parts in seen.items():
+        if window is None:
+            end = int(positions[token]) + 1
+            assert parts == [(start, min(start + 64, end)) for start in range(0, end, 64)]
+        else:
+            assert len(parts) == 1
 
 
 def tree_plan(rows: int, shared: int, own: int, group: int = 4) -> AttentionPlan:

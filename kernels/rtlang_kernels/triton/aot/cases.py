@@ -69,6 +69,7 @@ class Heads(NamedTuple):
     soft_cap: float | None = None
     has_sinks: bool = False
     is_latent: bool = False
+    has_fixed_order: bool = False
 
 
 ATTENTION = (
@@ -89,6 +90,7 @@ ATTENTION = (
     Heads(BF16, 576, 128, "decode", 512, is_latent=True, is_float8=True),
     Heads(BF16, 288, 40, "mixed", 256, is_latent=True),
     Heads(BF16, 448, 16, "decode", 384),
+    Heads(BF16, 128, 4, "decode", has_fixed_order=True),
 )
 
 
@@ -99,6 +101,7 @@ def attention_cases() -> Iterator[Case]:
         parts = [NAMES[heads.dtype], *["kv8"] * heads.is_float8, dims, f"G{heads.group}"]
         parts += ["window"] * (heads.window is not None) + ["cap"] * (heads.soft_cap is not None)
         parts += ["sinks"] * heads.has_sinks + ["latent"] * heads.is_latent
+        parts += ["fixed"] * heads.has_fixed_order
         for step in heads.steps.split():
             yield Case(" ".join([*parts, step]), partial(_attend, heads, step))
     yield Case("bf16 D128", _merge)
@@ -156,6 +159,7 @@ def _attend(heads: Heads, step: str) -> None:
         dtype=heads.dtype,
         device=META,
         backend="triton",
+        has_fixed_order=heads.has_fixed_order,
     )
     paged_attention.prepare(plan)
     num_tokens, num_q_heads = plan.num_tokens, plan.num_q_heads

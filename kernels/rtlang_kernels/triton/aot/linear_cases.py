@@ -1,6 +1,7 @@
-"""Linear layers over weights of few bits: every format for one row of a sequence, as decoding multiplies it, and the tiles for more rows.
+"""Linear layers over weights of few bits, and over floats in a fixed order: every format for one row of a sequence, as decoding multiplies
+it, and the tiles for more rows.
 
-The parts of a weight are equal numbers, in the layout in which readers hand them out.
+Weights are equal numbers in all their parts, in the layout in which readers hand them out.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from rtlang_kernels.contract.low_bit import SUPER_GROUP, GroupedRows, HeldWeight
 from rtlang_kernels.triton.aot.recording import Case
 from rtlang_kernels.triton.linear.float8_linear import GpuFloat8Linear
 from rtlang_kernels.triton.linear.low_bit_linear import MAX_SPLIT_ROWS, GpuLowBitLinear
-from rtlang_kernels.triton.linear.stored_codes import E2M1_TWICE
+from rtlang_kernels.triton.linear.stored_codes import E2M1_TWICE, FloatWeight
 
 NUM_OUTPUTS, NUM_INPUTS = 512, 4096
 ROWS = (1, 64, MAX_SPLIT_ROWS + 1)
 """Rows for each tile."""
+FLOATS = "floats"
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 _TABLE = tuple(range(-120, 120, 15))
 _SUPER, _NONE = ScaleType.SUPER, ScaleType.NONE
@@ -60,6 +62,9 @@ def linear_cases() -> Iterator[Case]:
         yield _case("bf16", name, 1)
     for name in ("q4_0", "q4_k", "q6_k", "iq4_xs", "mxfp4", "float8"):
         yield _case("bf16", name, *ROWS[1:])
+    for kind in DTYPES:
+        yield _case(kind, FLOATS, *ROWS)
+    yield _case("bf16", FLOATS, *ROWS, is_gated=True)
     yield _case("fp16", "q4_k", ROWS[-1])
     yield _case("fp32", "q4_k", 1, ROWS[-1])
     yield _case("bf16", "q4_k", *ROWS, is_gated=True)
@@ -77,7 +82,12 @@ def _case(kind: str, name: str, *num_rows: int, is_gated: bool = False, has_resi
 
 def _multiply(dtype: torch.dtype, name: str, num_rows: Sequence[int], is_gated: bool, has_residual: bool) -> None:
     bias = torch.zeros(NUM_OUTPUTS) if is_gated else None
-    layer = GpuLowBitLinear([example_weight(EXAMPLES[name])], bias, is_gated, dtype)
+    weights: list[HeldWeight] | list[FloatWeight]
+    if name == FLOATS:
+        weights = [FloatWeight(torch.empty(NUM_OUTPUTS, NUM_INPUTS, dtype=dtype, device="meta"))]
+    else:
+        weights = [example_weight(EXAMPLES[name])]
+    layer = GpuLowBitLinear(weights, bias, is_gated, dtype)
     for count in num_rows:
         x = torch.empty(count, NUM_INPUTS, dtype=dtype, device="meta")
         layer(x, x.new_empty(count, layer.out_features) if has_residual else None)

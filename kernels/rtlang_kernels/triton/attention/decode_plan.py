@@ -30,10 +30,12 @@ from rtlang_kernels.planning.work_items import (
     ITEM_FIELDS,
     NUM_TOKENS,
     P1,
+    SEGMENT,
     SPLIT_STEP,
     TOKEN,
     UNEVEN_PROGRAMS_PER_MULTIPROCESSOR,
     Schedule,
+    fixed_class,
     schedule,
 )
 from rtlang_kernels.triton.attention.paged_attention import Variant, Work
@@ -81,6 +83,7 @@ class DecodePlan:
         dtype: torch.dtype,
         device: torch.device,
         windows: Sequence[Window] = ((None, None),),
+        has_fixed_order: bool = False,
     ) -> None:
         """Lay out the device arrays.
 
@@ -88,6 +91,7 @@ class DecodePlan:
             table_words: capacity of the page table, in entries over all rows.
             spare_page: a page that no row uses; surplus tokens write to it.
             windows: of all layers.
+            has_fixed_order: see `AttentionPlan`.
         """
         check_device(device)
         self.num_tokens, self.page_size, self._spare_page = num_tokens, page_size, spare_page
@@ -96,12 +100,17 @@ class DecodePlan:
         wanted = UNEVEN_PROGRAMS_PER_MULTIPROCESSOR * self._gpu.num_multiprocessors // num_kv_heads + 1
         group = num_q_heads // num_kv_heads
         lines = num_tokens * group  # upper bound on the lines that share a key: wider classes stay empty
-        self._own_class = bisect_left(LINES, group)  # class of tiles that hold one token
+        self._has_fixed_order = has_fixed_order
+        self._own_class = (
+            fixed_class(group) if has_fixed_order else bisect_left(LINES, group)
+        )  # of tiles that hold one token
         sizes = [2 * num_tokens + wanted, num_tokens // 2 + wanted, num_tokens // 4 + wanted]
         sizes[self._own_class] = 2 * num_tokens + wanted
-        self.class_sizes = tuple(
-            size if narrower < lines else 0 for size, narrower in zip(sizes, (0, *LINES[:-1]), strict=True)
-        )
+        if has_fixed_order:
+            sizes = [size if each == self._own_class else 0 for each, size in enumerate(sizes)]
+        else:
+            sizes = [size if narrower < lines else 0 for size, narrower in zip(sizes, (0, *LINES[:-1]), strict=True)]
+        self.class_sizes = tuple(sizes)
         # One partial row per token and rectangle, and per further split one for each token of the widest tile.
         few = min(num_tokens, MANY_TOKENS)
         self.num_partials = PARTIALS_PER_TOKEN * few + PARTIALS_PER_FURTHER_TOKEN * (num_tokens - few)
@@ -154,7 +163,8 @@ class DecodePlan:
             )
             heads = num_q_heads, num_kv_heads, head_dim
             nowhere = np.zeros((num_tokens, 0), np.int32)
-            plans.append(AttentionPlan(nowhere, *arrays, page_size, *heads, dtype, device, "triton", work))
+            plan = AttentionPlan(nowhere, *arrays, page_size, *heads, dtype, device, "triton", has_fixed_order, work)
+            plans.append(plan)
         self.plans = tuple(plans)
 
     @property
@@ -201,6 +211,7 @@ class DecodePlan:
             whole.dtype,
             whole.device,
             whole.backend,
+            whole.has_fixed_order,
         )
         places = plan.token_positions()
         table = tree_rectangles(plan)
@@ -209,7 +220,7 @@ class DecodePlan:
         can_grow = tokens == rows
         for index, window in enumerate(self._windows):
             first = first_visible(places, *window)
-            cut = schedule(plan, table, first, self._gpu)
+            cut = schedule(plan, table, first, self._gpu, is_windowed=window != (None, None))
             if not self._put(index, cut, first):
                 return False
             items = cut.items
@@ -244,13 +255,17 @@ class DecodePlan:
             if window != (None, None) and first_visible(places + np.int32(1), *window).any():
                 self._can_grow = False
                 return False
+        if self._has_fixed_order and not ((places + 1) % SEGMENT).all():  # the new key of a row begins a part
+            self._can_grow = False
+            return False
         self._table[rows, columns] = page_ids
         places += 1
         host["positions"][:count] += 1
         for index, tails in enumerate(self._tails):
             items = host[f"items{index}"]
             items[tails, P1] += 1
-            items[tails, FULL_HI] += 1
+            if not self._has_fixed_order or self._windows[index] == (None, None):
+                items[tails, FULL_HI] += 1
         self._growth += 1
         self.num_grown += 1
         self._write_slots()

@@ -98,10 +98,12 @@ def variant_of(plan: AttentionPlan, sliding_window: int | None, chunk_size: int 
                 f"(sliding_window, chunk_size) = {key}: expected one of the plan's fixed variants, {list(work.variants)}"
             )
         first = first_visible(work.positions, sliding_window, chunk_size)
-        if key != (None, None) and not first.any():
+        is_windowed = key != (None, None)
+        if is_windowed and not first.any() and not plan.has_fixed_order:
             work.variants[key] = variant_of(plan, None, None)
         else:
-            cut = schedule(plan, work.rectangles, first, gpu_properties(plan.device))
+            gpu = gpu_properties(plan.device)
+            cut = schedule(plan, work.rectangles, first, gpu, is_windowed=is_windowed)
             arrays = (
                 cut.header(plan.page_table.shape[1]),
                 cut.items,
@@ -174,6 +176,7 @@ def _launch(
     partial_out = torch.empty((variant.num_partials, num_q_heads, v_head_dim), dtype=torch.float32, device=q.device)
     partial_lse = torch.empty((variant.num_partials, num_q_heads), dtype=torch.float32, device=q.device)
     arch = gpu_properties(plan.device).arch
+    is_fused = not plan.has_fixed_order  # separate roundings: the loops of full and of partly visible blocks must agree
     (d_lo, d_hi), (v_lo, v_hi) = split_dim(head_dim), split_dim(v_head_dim)
     is_view = (k_pool.data_ptr(), k_pool.stride(0)) == (v_pool.data_ptr(), v_pool.stride(0))
     is_latent = num_kv_heads == 1 and is_view and reuses_keys(head_dim, v_head_dim, q.element_size())
@@ -236,10 +239,13 @@ def _launch(
                 NATIVE_FLOAT8=is_float8 and arch == SM_90 and not is_interpreting(),
                 LATENT=is_latent,
                 num_warps=tile.num_warps,
-                enable_fp_fusion=True,
+                enable_fp_fusion=is_fused,
             )
     if variant.num_merged:
-        block_p, most = MERGE_FEW if variant.num_merged <= FEW_TOKENS else MERGE_MANY
+        has_few = (
+            variant.num_merged <= FEW_TOKENS and not plan.has_fixed_order
+        )  # a part that is not seen must not move others
+        block_p, most = MERGE_FEW if has_few else MERGE_MANY
         block_v, block_h = merge_block(num_q_heads, v_head_dim, most)
         merge_parts[(variant.num_merged, -(-num_q_heads // block_h))](
             partial_out,
@@ -258,7 +264,7 @@ def _launch(
             BLOCK_V=block_v,
             HAS_SINKS=sinks is not None,
             num_warps=4,
-            enable_fp_fusion=True,
+            enable_fp_fusion=is_fused,
         )
 
 

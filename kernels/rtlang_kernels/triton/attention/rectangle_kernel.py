@@ -309,18 +309,22 @@ def rect_attn(
     line_lse = tl.where(found, top + tl.log2(tl.where(found, total, 1.0)), float("-inf"))
     line_lse = tl.where(total != total, total, line_lse)  # propagate NaN of a query
     share = 1.0 / tl.where(total == 0, 1.0, total)
+    acc_lo, acc_hi = acc_lo * share[:, None], acc_hi * share[:, None]
     if partial >= 0:
         target = (partial + line // GROUP).to(tl.int64) * (NUM_KV_HEADS * GROUP) + head
         tl.store(partial_lse + target, line_lse, mask=is_line)
-        _store(partial_out, target, acc_lo * share[:, None], acc_hi * share[:, None], is_line, V_HEAD_DIM, V_LO, V_HI)
+        _store(partial_out, target, acc_lo, acc_hi, is_line, V_HEAD_DIM, V_LO, V_HI)
     else:
         target = token.to(tl.int64) * (NUM_KV_HEADS * GROUP) + head
         if HAS_SINKS:
             sink = tl.load(sinks + head).to(tl.float32) * LOG2_E
             line_lse, kept = with_sink(line_lse, sink)
-            share *= kept
+            acc_lo, acc_hi = (
+                acc_lo * kept[:, None],
+                acc_hi * kept[:, None],
+            )  # rounded as `merge_parts` rounds a single part
         tl.store(lse + target, line_lse * LN_2, mask=is_line)
-        _store(out, target, acc_lo * share[:, None], acc_hi * share[:, None], is_line, V_HEAD_DIM, V_LO, V_HI)
+        _store(out, target, acc_lo, acc_hi, is_line, V_HEAD_DIM, V_LO, V_HI)
 
 
 @jit

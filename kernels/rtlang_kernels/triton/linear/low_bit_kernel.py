@@ -179,14 +179,20 @@ def weight_tile(
 ) -> tl.tensor:
     """Weights float32 [rows, lanes] of inputs step * FORMAT.step + SLICE * lanes and on; finite past the last input.
 
-    Loads that slices of a step have in common are written once for each, and merged by the compiler.
+    Weights that are floats keep their type. Loads that slices of a step have in common are written once for each, and merged by the
+    compiler.
     """
-    codes = _codes(held, step, SLICE, rows, num_outputs, num_inputs, FORMAT)
-    factor, addend = _factors(held, step, SLICE, rows, num_outputs, FORMAT)
-    if FORMAT.code == "integer":
-        return tl.fma(_values(codes, FORMAT), factor[:, None], addend[:, None])
+    if FORMAT.code == "float":
+        inputs = step * FORMAT.step + tl.arange(0, FORMAT.lanes)
+        places = rows.to(tl.int64)[:, None] * num_inputs + inputs[None, :]
+        return tl.load(held[0] + places, mask=(inputs < num_inputs)[None, :], other=0.0)
     else:
-        return _values(codes, FORMAT) * factor[:, None]
+        codes = _codes(held, step, SLICE, rows, num_outputs, num_inputs, FORMAT)
+        factor, addend = _factors(held, step, SLICE, rows, num_outputs, FORMAT)
+        if FORMAT.code == "integer":
+            return tl.fma(_values(codes, FORMAT), factor[:, None], addend[:, None])
+        else:
+            return _values(codes, FORMAT) * factor[:, None]
 
 
 @jit
@@ -362,7 +368,7 @@ def low_bit_rows(
     known = tl.where(is_known, given, 0).to(tl.int32)
     for index in tl.static_range(FORMAT.step // FORMAT.lanes):
         weights = weight_tile(held, step, index, known, num_outputs, num_inputs, FORMAT)
-        weights = tl.where(is_known[:, None], weights, float("nan"))
+        weights = tl.where(is_known[:, None], weights.to(tl.float32), float("nan"))
         inputs = step * FORMAT.step + index * FORMAT.lanes + tl.arange(0, FORMAT.lanes)
         places = rows.to(tl.int64)[:, None] * num_inputs + inputs[None, :]
         is_weight = (rows < num_rows)[:, None] & (inputs < num_inputs)[None, :]

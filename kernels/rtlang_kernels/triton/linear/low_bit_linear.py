@@ -9,15 +9,16 @@ each part is a program of its own, and a second kernel adds them; with many rows
 is a matrix instruction with more columns: its family and the number of inputs that it sums (16 for 2 bytes) are the same, and columns do
 not mix. Ahead-of-time compilation checks the instructions, and the checks on the device compare the bits.
 
-Float8 goes the same way, with scales by output or by group; those of 128 x 128 and of tensors are such too. `float8_linear` is faster for
-prompts and rounds the inputs.
+Weights of floats go the same way where a row must not change its bits with the batch (`fixed_linear`): a library of matrix products
+chooses its order of sums by the number of rows. Float8 goes the same way, with scales by output or by group; those of 128 x 128 and of
+tensors are such too. `float8_linear` is faster for prompts, and rounds the inputs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -27,7 +28,7 @@ from rtlang_kernels.contract.low_bit import LowBitWeight, StackedWeight
 from rtlang_kernels.planning.tile_sizes import GFX942, SM_90, float32_precision, gpu_properties
 from rtlang_kernels.triton.linear import low_bit_kernel as kernels
 from rtlang_kernels.triton.linear.low_bit_kernel import Form
-from rtlang_kernels.triton.linear.stored_codes import StoredCodes, store
+from rtlang_kernels.triton.linear.stored_codes import FloatWeight, StoredCodes, store
 from rtlang_kernels.triton.primitives.jit import check_device, current_device, is_interpreting
 
 PART_BLOCK, PART_STEPS = 64, 4  # outputs of a program of a part; least steps of a part
@@ -78,16 +79,20 @@ class GpuLowBitLinear:
     """A `LinearLayer` on the current GPU; in triton's interpreter, on the CPU.
 
     Args:
-        weights: their outputs follow one another.  is_gated: return silu(first half) * second half.
+        weights: their outputs follow one another; floats are one `FloatWeight`.  is_gated: return silu(first half) * second half.
         dtype: of the rows that `rows` returns, and of inputs.
     """
 
     def __init__(
-        self, weights: Sequence[LowBitWeight], bias: Tensor | None, is_gated: bool, dtype: torch.dtype
+        self,
+        weights: Sequence[LowBitWeight] | Sequence[FloatWeight],
+        bias: Tensor | None,
+        is_gated: bool,
+        dtype: torch.dtype,
     ) -> None:
         self.device = current_device()
         check_device(self.device)
-        weight = weights[0] if len(weights) == 1 else StackedWeight(weights)
+        weight = weights[0] if len(weights) == 1 else StackedWeight(cast(Sequence[LowBitWeight], weights))
         self.codes: StoredCodes = store(weight, self.device)
         num_outputs, self.in_features = weight.shape
         self.out_features = num_outputs // 2 if is_gated else num_outputs
@@ -215,6 +220,12 @@ class GpuLowBitLinear:
             num_warps=4,
             **launch_options(self._arch),
         )
+
+
+def fixed_linear(weights: Sequence[Tensor], bias: Tensor | None, is_gated: bool) -> GpuLowBitLinear:
+    """A layer of floats [outputs, inputs] whose outputs follow one another; see `Backend.fixed_linear`."""
+    weight = weights[0] if len(weights) == 1 else torch.cat(list(weights))
+    return GpuLowBitLinear([FloatWeight(weight)], bias, is_gated, weight.dtype)
 
 
 def _run(kernel: Any, grid: tuple[int, ...], *args: Any, **options: Any) -> None:

@@ -7,8 +7,9 @@ shift, one `and` and one multiply-add. 16 bits are the unit in which matrix inst
 [tiles of inputs, outputs, lanes]: a program, which has 64 or 128 outputs, reads 2 to 8 KB that are contiguous, 16 bytes a thread.
 
 Scales, offsets and zero points are words of 32 bits [words, outputs] with values of consecutive groups: 32 bits are the least that a
-program loads ahead of its use. Scales stay as the file has them: super-scales beside integers, and one byte for powers of two and for
-float8, which a reader widens. Small integers that all fit in 4 bits take 4, and equal zero points none. All of this is exact.
+program loads ahead of its use. Weights that are floats stay as they are, [outputs, inputs]. Scales stay as the file has them: super-
+scales beside integers, and one byte for powers of two and for float8, which a reader widens. Small integers that all fit in 4 bits take
+4, and equal zero points none. All of this is exact.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ _PLANES = {2: (2, 0), 3: (2, 1), 4: (4, 0), 5: (4, 1), 6: (4, 2), 8: (8, 0)}
 _WORD_BITS, _SMALL_WORD_BITS, _GROUP_WORD_BITS = 16, 8, 32
 _SCALE_BITS = {"none": 0, "e8m0": 8, "e4m3": 8, "float16": 16, "bfloat16": 16, "float32": 32}
 _BLOCK = 1 << 22  # codes that are read at a time
+_FLOAT_STEPS = {2: 64, 4: 16}  # inputs in a step, by the bytes of an element; 32 of 4 bytes spill registers on sm_80
 _NAN = 127  # of float8, with either sign
 _MANTISSA, _INFINITE, _LEAST_POWER = 0x7FFFFF, 0x7F800000, 0x400000  # bits of float32; the last is 2 ** -127
 
@@ -49,7 +51,7 @@ class StoredFormat(NamedTuple):
         lanes: inputs of a slice.
         step: inputs that all planes hold in whole words.
         group, super_group: inputs that share a scale, and a super-scale.
-        code: what it is: "integer", "table", "e2m1" (twice the value) or "float8".
+        code: what it is: "integer", "table", "e2m1" (twice the value), "float8", or "float": the elements are the weights.
         zero: the code of 0.
         table: 16 int8 as 4 int32, the first in the lowest bits.
         scales: "none", "super" (int8 or 4 bits, times a super-scale), or a type: "float16", "bfloat16", "float32", "e8m0", "e4m3".
@@ -75,6 +77,20 @@ class StoredFormat(NamedTuple):
     has_row_scales: bool
     has_nibbles: bool
     has_nan: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FloatWeight:
+    """A weight [outputs, inputs] of floats, in the place of a `LowBitWeight`."""
+
+    tensor: Tensor
+    input_order: None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of outputs and inputs."""
+        num_outputs, num_inputs = self.tensor.shape
+        return num_outputs, num_inputs
 
 
 class Held(NamedTuple):
@@ -146,12 +162,14 @@ def stored_format(
     )
 
 
-def store(weight: LowBitWeight, device: torch.device) -> StoredCodes:
+def store(weight: LowBitWeight | FloatWeight, device: torch.device) -> StoredCodes:
     """Read a weight a few rows at a time, and copy it to a device.
 
     Raises:
         ValueError: the weight is empty.
     """
+    if isinstance(weight, FloatWeight):
+        return _stored_floats(weight.tensor, device)
     fmt, (num_outputs, num_inputs) = weight.format, weight.shape
     if num_outputs < 1 or num_inputs < 1:
         raise ValueError(f"weight = {list(weight.shape)}: expected at least one output and one input")
@@ -195,6 +213,31 @@ def store(weight: LowBitWeight, device: torch.device) -> StoredCodes:
         row_scales=None if rest.row_scales is None else rest.row_scales.to(device),
     )
     return StoredCodes((num_outputs, num_inputs), stored, held)
+
+
+def _stored_floats(weight: Tensor, device: torch.device) -> StoredCodes:
+    bits, lanes = 8 * weight.itemsize, _FLOAT_STEPS[weight.itemsize]
+    codes = StoredFormat(
+        bits=bits,
+        low_bits=bits,
+        high_bits=0,
+        lanes=lanes,
+        step=lanes,
+        group=SUPER_GROUP,
+        super_group=SUPER_GROUP,
+        code="float",
+        zero=0,
+        table=(0, 0, 0, 0),
+        scales="none",
+        scale_bits=0,
+        has_offsets=False,
+        has_zero_points=False,
+        has_row_scales=False,
+        has_nibbles=False,
+        has_nan=False,
+    )
+    held = Held(weight.to(device).contiguous(), *[None] * (len(Held._fields) - 1))
+    return StoredCodes((len(weight), weight.shape[1]), codes, held)
 
 
 def _blocks(weight: LowBitWeight) -> Iterator[tuple[int, GroupedRows]]:

@@ -20,7 +20,7 @@ from rtlang_kernels.contract.low_bit import WeightFormat
 from rtlang_kernels.planning.tile_sizes import GFX942, SM_80, SM_90
 from rtlang_kernels.reference.low_bit import exact_weight
 from rtlang_kernels.triton.linear import low_bit_linear
-from rtlang_kernels.triton.linear.low_bit_linear import GpuLowBitLinear, product_parts, product_tile
+from rtlang_kernels.triton.linear.low_bit_linear import GpuLowBitLinear, fixed_linear, product_parts, product_tile
 from tests.support.kernels.attention_cases import relative_error
 from tests.support.kernels.gpu import DEVICE
 from tests.support.long_tests import is_long
@@ -64,6 +64,30 @@ def test_every_format_is_multiplied_and_looked_up(fmt: WeightFormat) -> None:
         wanted = exact[indices.cpu()]
         limit = wanted.abs() * torch.finfo(dtype).eps / 2 + wanted.abs().max() * 1e-6
         assert bool(((rows.double() - wanted).abs() <= limit).all())
+
+
+@pytest.mark.parametrize(
+    ("num_inputs", "dtype"),
+    [(256, torch.bfloat16), (150, torch.float32), pytest.param(150, torch.float16, marks=pytest.mark.long)],
+    ids=str,
+)
+@pytest.mark.usefixtures("few_programs")
+def test_floats_are_multiplied_in_one_order(num_inputs: int, dtype: torch.dtype) -> None:
+    """A row of any number of rows has the same bits; sizes need not fit tiles, and the last tile has other rows."""
+    weights = [inputs(dtype, size, num_inputs, seed=size) for size in (70, 60)]
+    whole = torch.cat(weights).cpu()
+    layer, bias = fixed_linear(weights, None, False), inputs(dtype, 130, seed=1)
+    gated = fixed_linear(weights, bias, True)
+    x = inputs(dtype, 70, num_inputs)
+    results, products = layer(x), gated(x)
+    assert relative_error(results.cpu(), product(x, whole.double())) < ERROR[dtype]
+    gate, up = (product(x, whole.double()) + bias.cpu().double()).chunk(2, 1)
+    assert relative_error(products.cpu(), functional.silu(gate) * up) < 2 * ERROR[dtype]
+    for num_rows in (1, 31, 64):
+        assert torch.equal(layer(x[:num_rows]), results[:num_rows])
+        assert torch.equal(gated(x[:num_rows]), products[:num_rows])
+    assert torch.equal(layer(x[60:]), results[60:])
+    assert torch.equal(layer.rows(torch.tensor([129, 0], device=DEVICE)).cpu(), whole[[129, 0]])
 
 
 @pytest.mark.parametrize("dtype", [*DTYPES, torch.float16], ids=str)
