@@ -147,9 +147,9 @@ class RuntimeSettings(TypedDict, total=False):
     a directory or owner/name, as for model; default: none
     """
     deterministic: bool
-    """the same bits for a request whatever else is computed beside it (batch invariance), also with decoders of
-    transformers on the CPU, which are slower then; native decoders on the CPU always have this, and a GPU does not
-    support it
+    """the same bits for a request whatever else is computed beside it (batch invariance): also with decoders of
+    transformers on the CPU, and with native decoders on a GPU, which are slower then; native decoders on the CPU always
+    have this
     """
     fault_injection: bool
     """allow requests to ask for faults with x_fault; for tests, on the CPU only"""

@@ -335,6 +335,33 @@ def test_a_draft_model_on_the_device_keeps_every_text(checkpoint: Path, monkeypa
     assert num_accepted > 0.8 * num_drafted
 
 
+@pytest.mark.long
+def test_one_text_whatever_runs_beside_it(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `deterministic`, in bfloat16: alone without drafts in short chunks, and together with drafts over cached prefixes."""
+    if DEVICE == "interpreter":
+        monkeypatch.setenv("RTLANG_KERNELS", "triton")
+    for module in ("planning.work_items", "triton.attention.decode_plan"):
+        monkeypatch.setattr(f"rtlang_kernels.{module}.SEGMENT", 64)
+    monkeypatch.setattr("rtlang.engine.engine.drafter_for", drafts_on_devices)
+    given = {"model": str(checkpoint), "dtype": "bfloat16", "device": DEVICE, "num_pages": 40, "num_threads": 1}
+    options: list[dict[str, Any]] = [
+        {"temperature": 1.0, "seed": 7},
+        {},
+        {"temperature": 0.7, "seed": 2, "top_k": 20},
+        {},
+    ]
+    endings = [" A", " B b", " " * 40, " A c"]
+    cases = [
+        {"ending": ending, "options": {"max_tokens": 30, **each}} for ending, each in zip(endings, options, strict=True)
+    ]
+    with Runtime(**given, deterministic=True, max_rows=1, speculation="off", max_step_tokens=16) as runtime:
+        alone = [texts(story, [case], "text")(runtime)[0] for case in cases]
+    with Runtime(**given, deterministic=True, max_rows=4) as runtime:
+        assert texts(story, cases, "text")(runtime) == alone
+        assert texts(story, cases[::-1], "text")(runtime) == alone[::-1]
+        assert runtime.stats()["num_accepted_tokens"] > 0
+
+
 def test_penalties_of_a_constrained_text_count_its_last_token(
     checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,7 @@ class CompileReport:
         waits: of each wait for loads in a loop, on NVIDIA: how many loads may be in flight after it. 0 means that loading and computing
             alternate.
         loops: of kernels in Gluon, on NVIDIA: the order of products and exponentials (`machine_code.product_loops`).
+        hasty: number of accesses to memory before a kernel that starts early waits; must be 0.
         flushed: number of forbidden instructions that flush subnormal numbers (`CompiledVariant.flush_pattern`).
     """
 
@@ -40,6 +41,7 @@ class CompileReport:
     shared_bytes: int
     matrix: str
     flushed: int
+    hasty: int
     buffers: tuple[int, ...]
     waits: tuple[int, ...]
     loops: list[list[str]]
@@ -58,7 +60,7 @@ def compile_variant(variant: CompiledVariant, arch: str) -> CompileReport:
     if arch == GFX942:
         text = built.asm["amdgcn"]
         registers, spill = _number(r"\.vgpr_count:\s+(\d+)", text), 4 * _number(r"\.vgpr_spill_count:\s+(\d+)", text)
-        matrix = f"mfma {text.count('v_mfma')}"
+        matrix, hasty = f"mfma {text.count('v_mfma')}", 0
         flushed = len(re.findall(r"float_denorm_mode_\w+ 0", text)) if variant.flush_pattern else 0
     else:
         usage = run_tool("cuobjdump", "-res-usage", built.asm["cubin"])
@@ -69,10 +71,21 @@ def compile_variant(variant: CompiledVariant, arch: str) -> CompileReport:
         counts = {"wgmma": "wgmma.mma_async", "tcgen05": "tcgen05.mma", "mma": "mma.sync", "cp.async": "cp.async.cg"}
         counts |= {"cvt": "cvt.rn.f16x2.e4m3x2"}
         flushed = len(re.findall(variant.flush_pattern, ptx)) if variant.flush_pattern else 0
+        hasty = num_hasty(ptx)
         matrix = " ".join(f"{label} {ptx.count(word)}" for label, word in counts.items() if word in ptx)
     buffers, waits = load_pipeline(built.asm["ttgir"])
-    fits = flushed == 0 and spill == 0 and shared <= TARGETS[arch].shared_bytes
-    return CompileReport(arch, variant.name, registers, spill, shared, matrix, flushed, buffers, waits, loops, fits)
+    fits = flushed == hasty == spill == 0 and shared <= TARGETS[arch].shared_bytes
+    return CompileReport(
+        arch, variant.name, registers, spill, shared, matrix, flushed, hasty, buffers, waits, loops, fits
+    )
+
+
+def num_hasty(ptx: str) -> int:
+    """Accesses to global memory before the wait of a kernel that starts early; all of them if it starts early and does not wait."""
+    before, wait, _ = ptx.partition("griddepcontrol.wait")
+    if not wait and "griddepcontrol" not in ptx:
+        return 0
+    return len(re.findall(r"\b(?:ld|st|atom|red|cp\.async)\.[a-z0-9.]*global", before))
 
 
 def load_pipeline(ttgir: str) -> tuple[tuple[int, ...], tuple[int, ...]]:

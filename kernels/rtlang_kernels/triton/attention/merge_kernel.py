@@ -8,6 +8,7 @@ from __future__ import annotations
 import triton.language as tl
 
 from rtlang_kernels.planning import work_items
+from rtlang_kernels.triton.primitives.early_start import wait_for_inputs
 from rtlang_kernels.triton.primitives.jit import jit
 
 LOG2_E = tl.constexpr(1.4426950408889634)
@@ -42,11 +43,14 @@ def merge_parts(
     BLOCK_H: tl.constexpr,
     BLOCK_V: tl.constexpr,
     HAS_SINKS: tl.constexpr,
+    EARLY: tl.constexpr,
 ) -> None:
     """Merge the partial results of one token and BLOCK_H heads, BLOCK_P of them at a time, so that their loads overlap.
 
     Grid: (at least the tokens to merge, blocks of heads).
     """
+    if EARLY:
+        wait_for_inputs()
     index = tl.program_id(0)
     if index >= tl.load(header + NUM_MERGED):
         return

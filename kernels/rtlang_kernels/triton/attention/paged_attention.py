@@ -34,6 +34,7 @@ from rtlang_kernels.triton.attention import prompt_attention
 from rtlang_kernels.triton.attention.merge_kernel import merge_parts, merge_two
 from rtlang_kernels.triton.attention.prompt_choice import PromptShape, choice_for
 from rtlang_kernels.triton.attention.rectangle_kernel import rect_attn
+from rtlang_kernels.triton.primitives.early_start import LATE, early_start
 from rtlang_kernels.triton.primitives.jit import check_device, is_interpreting
 
 MERGE_ELEMENTS = 1024  # outputs per program that merges two states
@@ -181,9 +182,13 @@ def _launch(
     is_view = (k_pool.data_ptr(), k_pool.stride(0)) == (v_pool.data_ptr(), v_pool.stride(0))
     is_latent = num_kv_heads == 1 and is_view and reuses_keys(head_dim, v_head_dim, q.element_size())
     is_plain = (sliding_window, chunk_size, soft_cap) == (None, None, None) and k_pool.dtype == q.dtype
+    is_plain = is_plain and not plan.has_fixed_order
     shape = PromptShape(plan.device, q.dtype, num_q_heads, num_kv_heads, head_dim, plan.page_size)
     has_prompt_kernel = is_plain and head_dim == v_head_dim and choice_for(shape).kernel == "prompt_attn"
-    with _Branches(plan.device, sum(size > 0 for size in variant.class_sizes)) as branches:
+    num_launches = sum(size > 0 for size in variant.class_sizes)
+    # a kernel can start early where one kernel is before it, which branches of a graph and their end do not have
+    early = early_start(plan.device) if num_launches == 1 else LATE
+    with _Branches(plan.device, num_launches) as branches:
         for lines_class, num_items in enumerate(variant.class_sizes):
             if num_items == 0:
                 continue
@@ -240,6 +245,7 @@ def _launch(
                 LATENT=is_latent,
                 num_warps=tile.num_warps,
                 enable_fp_fusion=is_fused,
+                **early,
             )
     if variant.num_merged:
         has_few = (
@@ -265,6 +271,7 @@ def _launch(
             HAS_SINKS=sinks is not None,
             num_warps=4,
             enable_fp_fusion=is_fused,
+            **early,
         )
 
 

@@ -15,6 +15,7 @@ import triton.language as tl
 
 from rtlang_kernels.planning import work_items
 from rtlang_kernels.triton.attention.merge_kernel import LN_2, LOG2_E, with_sink
+from rtlang_kernels.triton.primitives.early_start import wait_for_inputs
 from rtlang_kernels.triton.primitives.float8 import read_float8
 from rtlang_kernels.triton.primitives.jit import jit
 
@@ -182,6 +183,7 @@ def rect_attn(
     KV_FLOAT8: tl.constexpr,
     NATIVE_FLOAT8: tl.constexpr,
     LATENT: tl.constexpr,
+    EARLY: tl.constexpr,
 ) -> None:
     """Compute the items of one class. Grid: at least (items of the class) * NUM_KV_HEADS * PARTS; surplus programs return.
 
@@ -190,6 +192,8 @@ def rect_attn(
     A line is (token, head of the group): line l of an item is its token l // GROUP; PARTS programs take BLOCK_M lines each. Programs with
     the same keys are adjacent, followed by the programs of the next KV head, whose keys are adjacent in memory.
     """
+    if EARLY:
+        wait_for_inputs()
     part = tl.program_id(0) % PARTS
     item_id = tl.load(header + LINES_CLASS) + tl.program_id(0) // (NUM_KV_HEADS * PARTS)
     kv_head = tl.program_id(0) // PARTS % NUM_KV_HEADS

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from rtlang_kernels.planning.tile_sizes import power_of_two
 from rtlang_kernels.triton.layers import layers_kernel as kernels
+from rtlang_kernels.triton.primitives.early_start import early_start
 from rtlang_kernels.triton.primitives.jit import check_device
 
 HEAD_ELEMENTS = 1024  # elements per program of the rotation
@@ -84,6 +85,7 @@ def rope_append(
         TO_FLOAT8=is_float8,
         num_warps=4,
         enable_fp_fusion=True,
+        **early_start(q.device),
     )
 
 
@@ -110,6 +112,7 @@ def add_rms_norm(x: Tensor, residual: Tensor | None, weight: Tensor, eps: float)
             HAS_RESIDUAL=residual is not None,
             num_warps=norm_warps(size),
             enable_fp_fusion=True,
+            **early_start(x.device),
         )
     return out
 
@@ -138,6 +141,14 @@ def _gated(gate_up: Tensor, *, is_gelu: bool) -> Tensor:
     if num_tokens:
         grid = (num_tokens, -(-size // GATE_BLOCK))
         kernels.gate_and_mul[grid](
-            gate_up, out, size, gate_up.stride(0), IS_GELU=is_gelu, BLOCK=GATE_BLOCK, num_warps=4, enable_fp_fusion=True
+            gate_up,
+            out,
+            size,
+            gate_up.stride(0),
+            IS_GELU=is_gelu,
+            BLOCK=GATE_BLOCK,
+            num_warps=4,
+            enable_fp_fusion=True,
+            **early_start(out.device),
         )
     return out

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import triton.language as tl
 
+from rtlang_kernels.triton.primitives.early_start import wait_for_inputs
 from rtlang_kernels.triton.primitives.float8 import to_float8
 from rtlang_kernels.triton.primitives.jit import jit
 
@@ -90,11 +91,14 @@ def rope_append(
     HAS_Q_NORM: tl.constexpr,
     HAS_K_NORM: tl.constexpr,
     TO_FLOAT8: tl.constexpr,
+    EARLY: tl.constexpr,
 ) -> None:
     """Process BLOCK_H heads of one token. Grid: (tokens, blocks of query heads + blocks of KV heads).
 
     Queries are rotated in place; keys are rotated into their slot, values copied. Nothing is written for a negative slot.
     """
+    if EARLY:
+        wait_for_inputs()
     token = tl.program_id(0).to(tl.int64)
     block = tl.program_id(1)
     position = tl.load(positions + token)
@@ -158,8 +162,11 @@ def add_rms_norm(
     size: tl.tensor,
     BLOCK: tl.constexpr,
     HAS_RESIDUAL: tl.constexpr,
+    EARLY: tl.constexpr,
 ) -> None:
     """Process one token. The residual is rounded to its type before the norm, since later layers read it rounded."""
+    if EARLY:
+        wait_for_inputs()
     start = tl.program_id(0).to(tl.int64) * size
     dims = tl.arange(0, BLOCK)
     is_element = dims < size
@@ -182,8 +189,11 @@ def gate_and_mul(
     gate_up_stride: tl.tensor,
     IS_GELU: tl.constexpr,
     BLOCK: tl.constexpr,
+    EARLY: tl.constexpr,
 ) -> None:
     """Process BLOCK elements of one token: silu or gelu of the gate, times up. Grid: (tokens, blocks)."""
+    if EARLY:
+        wait_for_inputs()
     token = tl.program_id(0).to(tl.int64)
     dims = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     is_element = dims < size

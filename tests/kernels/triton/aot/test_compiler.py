@@ -14,7 +14,7 @@ import pytest
 
 from rtlang_kernels.planning.tile_sizes import GFX942, LINES, SM_80, SM_90, SM_100, attention_tile
 from rtlang_kernels.triton.aot import __main__
-from rtlang_kernels.triton.aot.compiler import load_pipeline
+from rtlang_kernels.triton.aot.compiler import load_pipeline, num_hasty
 from rtlang_kernels.triton.aot.variant import ANY_FLUSH, ARITHMETIC_FLUSH
 from tests.support.long_tests import is_long
 
@@ -65,7 +65,7 @@ ONLY = {
         "causal_conv fp32 4",
         "selective_scan fp32",
         *LINEAR,
-        "finish_product bf16 q4_k gated",
+        "finish_product bf16 floats gated bias",
         "low_bit_rows bf16 q6_k",
         *("route_tokens bf16 qwen3-next", "count_pairs bf16 qwen3-next", "place_pairs bf16 qwen3-next #2"),
         *("add_slots bf16 qwen3-next", "expert_product bf16 qwen3 16x64", "expert_product bf16 gpt-oss 64x128"),
@@ -81,7 +81,10 @@ from rtlang_kernels.triton.aot import __main__, cases, recording
 
 only, folder = json.loads(sys.argv[1]), Path(sys.argv[2])
 recorded = {target: recording.record(target, cases.cases(target)) for target in only}
-names = {target: [(each.name, each.flush_pattern) for each in found] for target, found in recorded.items()}
+names = {
+    target: [(each.name, each.flush_pattern, each.options.get("launch_pdl", False)) for each in found]
+    for target, found in recorded.items()
+}
 (folder / "names.json").write_text(json.dumps(names))
 for target, parts in only.items():
     words = [word for part in parts for word in ("--only", part)]
@@ -105,9 +108,10 @@ each takes seconds to start."""
 
 
 class Compiled(NamedTuple):
-    """What the process found: by target, the names of all variants with their flush patterns, and the reports of the chosen ones."""
+    """What the process found: by target, the names of all variants with their flush patterns and whether they start early, and the reports
+    of the chosen ones."""
 
-    names: dict[str, list[tuple[str, str | None]]]
+    names: dict[str, list[tuple[str, str | None, bool]]]
     reports: dict[str, list[dict[str, Any]]]
     statuses: list[int]
     printed: str
@@ -140,7 +144,7 @@ def is_chosen(name: str, target: str) -> bool:
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_variant_fits(compiled: Compiled, target: str) -> None:
     reports = compiled.reports[target]
-    names = [name for name, _ in compiled.names[target]]
+    names = [name for name, _, _ in compiled.names[target]]
     assert len(set(names)) == len(names)
     assert [report["name"] for report in reports] == [name for name in names if is_chosen(name, target)]
     assert [report for report in reports if not report["fits"]] == []
@@ -151,7 +155,7 @@ def test_every_variant_fits(compiled: Compiled, target: str) -> None:
 
 @pytest.mark.slow
 def test_every_kernel_is_recorded_and_in_the_short_list(compiled: Compiled) -> None:
-    names = [name for name, _ in compiled.names[SM_90]]
+    names = [name for name, _, _ in compiled.names[SM_90]]
     recorded = {name.split()[0] for name in names}
     assert {name.split()[0] for name in names if is_chosen(name, SM_90)} == recorded
     written = set()
@@ -165,10 +169,10 @@ def test_every_kernel_is_recorded_and_in_the_short_list(compiled: Compiled) -> N
 @pytest.mark.slow
 def test_exact_kernels_and_codes_of_float8_keep_subnormal_numbers(compiled: Compiled) -> None:
     """Flush patterns are set for exact noise and weights, and for conversions to and from float8."""
-    patterns = {name.split()[0]: pattern for name, pattern in compiled.names[SM_90] if pattern}
+    patterns = {name.split()[0]: pattern for name, pattern, _ in compiled.names[SM_90] if pattern}
     exact = ("sample_finish", "sample_filtered", "filter_histogram", "filter_choose", "penalize", "copy_lines")
     assert [patterns.get(name) for name in exact] == [ANY_FLUSH] * len(exact)
-    float8 = [pattern for name, pattern in compiled.names[SM_90] if " kv8" in name and "merge" not in name]
+    float8 = [pattern for name, pattern, _ in compiled.names[SM_90] if " kv8" in name and "merge" not in name]
     assert set(float8) == {ARITHMETIC_FLUSH}
     assert len(float8) == 6
 
@@ -220,6 +224,26 @@ def test_keys_and_values_are_loaded_ahead(compiled: Compiled) -> None:
 def test_float8_is_converted_by_the_processor(compiled: Compiled) -> None:
     (report,) = (report for report in compiled.reports[SM_90] if report["name"].startswith(FLOAT8))
     assert "cvt" in report["matrix"].split()
+
+
+@pytest.mark.slow
+def test_kernels_of_layers_start_early(compiled: Compiled) -> None:
+    """On sm_90 only; one attention kernel beside others does not, since it is a branch of a graph."""
+    early = {target: {name for name, _, is_early in compiled.names[target] if is_early} for target in TARGETS}
+    assert early[SM_80] == early[GFX942] == set()
+    kernels = {name.split()[0] for name in early[SM_90]}
+    assert kernels == {"rope_append", "rect_attn", "merge_parts", "add_rms_norm", "gate_and_mul"}
+    assert {name.split(" mixed ")[0] for name in early[SM_90] if " mixed " in name and "D128 G4" in name} == set()
+    assert all(report["hasty"] == 0 for report in compiled.reports[SM_90])
+
+
+def test_accesses_before_a_wait_are_counted() -> None:
+    wait, load = "griddepcontrol.wait ;\n", "ld.global.b64 { %rd12 }, [ %rd13 + 0 ];\n"
+    assert num_hasty(load) == 0
+    assert num_hasty(wait + load) == 0
+    assert num_hasty(f"ld.param.b64 %rd1, [p];\n{load}{wait}{load}") == 1
+    assert num_hasty(f"cp.async.cg.shared.global [ %r1 + 0 ], [ %rd2 + 0 ], 16;\n{wait}") == 1
+    assert num_hasty(f"griddepcontrol.launch_dependents ;\n{load}") == 1
 
 
 def test_waits_and_buffers_are_read_from_the_code_of_triton() -> None:
