@@ -20,7 +20,7 @@ MAX_DEPTH = 128  # as in `automaton_store`
 MOST_DIGITS, DIVISOR = 12, 7
 OWN_FRAMES = 8  # frames that a token may have open at a time
 CLOSES = {"]": "[", "}": "{"}
-NUM_STEPS = 5
+NUM_STEPS = 4
 NO_BYTE, CALL_TO = 256, 2  # as in `automaton_store`
 Frames = tuple[tuple[str, int], ...]
 """Open brackets, the outermost first, each with its number of items (counted for those that hold one); "" is the text itself."""

@@ -316,8 +316,8 @@ def find_lines(
         lines = ((((mixed >> 33) & 0x3FFFFFFF) % num_sets) * WAYS).to(tl.int32)[:, None] + ways
         line = tl.load(slots + slot * SLOT_WORDS + LINE, mask=is_row, other=0)
         seeks = is_row & (line < 0) & (key != 0)
-        if tl.max(seeks.to(tl.int32)) > 0:
-            for _ in range(ATTEMPTS):
+        for _ in range(ATTEMPTS):
+            if tl.max(seeks.to(tl.int32)) > 0:
                 there = tl.load(tags + lines)
                 last = tl.load(used + lines)
                 matches = (there == key[:, None]) & seeks[:, None]
@@ -335,7 +335,7 @@ def find_lines(
                 line = tl.where(seeks & (hit >= 0), hit, tl.where(takes & ((was == old) | (was == key)), victim, line))
                 seeks = seeks & (line < 0)
                 tl.debug_barrier()
-            tl.store(slots + slot * SLOT_WORDS + LINE, line, mask=is_row)
+        tl.store(slots + slot * SLOT_WORDS + LINE, line, mask=is_row)
 
 
 @jit
