@@ -122,12 +122,13 @@ class TokenBudget:
             if data[offset] == text[0] or text[0] in _BLANKS:
                 common = offset + _common_length(data, offset, text)
                 places = dict.fromkeys((_end_with_blanks(data, offset, text), offset, common, past))
-            is_known = False
+            is_known, fits_by_bytes = False, self._search.table.has_every_byte
             for at in places:
-                if work is not None:
-                    work.spend((len(data) - at) // _BYTES_A_UNIT)
+                num_bytes = len(data) - at
+                if work is not None and num_bytes >= _BYTES_A_UNIT:
+                    work.spend(num_bytes // _BYTES_A_UNIT)
                 if matcher.completes_bytes(data[at:]):
-                    if path.fits(left, at, work):
+                    if (fits_by_bytes and num_bytes <= left) or path.fits(left, at, work):
                         self._offset = at
                         return True
                     is_known = True

@@ -43,9 +43,9 @@ from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 Configuration = NDArray[np.int64]
 
 _FORCED_BYTES = 4096
-_MAX_KNOWN = 4096
-"""Steps that a grammar remembers; all are forgotten when there are more."""
-_BYTES_A_PLACE, _BYTES_A_STEP = 500, 100  # of their objects
+_MAX_KNOWN_BYTES = 4 << 20
+"""Memory of the places and steps that a grammar remembers; all are forgotten when there are more."""
+_BYTES_A_PLACE, _BYTES_A_STEP = 500, 100  # of their objects, about
 
 
 class TableState:
@@ -65,30 +65,36 @@ class TableState:
 
 
 class _KnownPlaces:
-    """Places that texts have come to: equal ones are one object, which remembers the steps from it. Harmless if threads race."""
+    """Places that texts have come to: equal ones are one object, which remembers the steps from it. Harmless if threads race.
+
+    Attributes:
+        num_bytes: their memory, about.
+    """
 
     def __init__(self) -> None:
         self._places: dict[bytes, TableState] = {}
-        self._num_steps = 0
-
-    @property
-    def num_bytes(self) -> int:
-        """Memory of the places and steps, about: keys and places have the size of a configuration."""
-        each = next(iter(self._places), b"")
-        return len(self._places) * (2 * len(each) + _BYTES_A_PLACE) + self._num_steps * _BYTES_A_STEP
+        self.num_bytes = 0
 
     def find(self, place: TableState) -> TableState:
         """The known place that equals a place; else this one is known from now on."""
-        found = self._places.setdefault(place.configuration.tobytes(), place)
-        if found.steps is None:
-            found.steps = {}
-        self._num_steps += 1  # the caller, who did not know it, remembers the step to it
-        if self._num_steps > _MAX_KNOWN:
-            self._forget()
+        key = place.configuration.tobytes()
+        found = self._places.get(key)
+        if found is None:
+            found = self._places[key] = place
+            place.steps = {}
+            self.num_bytes += 2 * len(key) + _BYTES_A_PLACE
+        self._note(_BYTES_A_STEP)  # the caller, who did not know it, remembers the step to it
         return found
 
-    def _forget(self) -> None:
-        places, self._places, self._num_steps = self._places, {}, 0
+    def note_refused(self, num_bytes: int) -> None:
+        """A text of `num_bytes` bytes was refused somewhere; the caller may remember that."""
+        self._note(_BYTES_A_STEP + num_bytes)
+
+    def _note(self, num_bytes: int) -> None:
+        self.num_bytes += num_bytes
+        if self.num_bytes <= _MAX_KNOWN_BYTES:
+            return
+        places, self._places, self.num_bytes = self._places, {}, 0
         for place in places.values():  # those that are still in use remember nothing more
             place.steps = None
 
@@ -156,6 +162,7 @@ class MachineGrammar:
                 found[BOUNDS + min(found.item(NUM_LEVELS), MAX_LEVELS) : NUM_HEADS] = 0
                 return self._known.find(TableState(found, item(5) != 0))
             if code not in (NEED_ROW, NO_SPACE):
+                self._known.note_refused(end - start)
                 return None
             tables = self._provide(code, tables, workspace)
 

@@ -20,6 +20,7 @@ from rtlang_grammars.spec.work_limit import WorkLimit
 
 _MAX_KNOWN_BYTES = 256
 """Bytes of a text whose step is remembered."""
+_UNKNOWN: Any = object()
 
 
 class MatcherState(Protocol):
@@ -35,7 +36,10 @@ class MatcherState(Protocol):
 
     @property
     def steps(self) -> dict[int | bytes, Any] | None:
-        """Places reached from here before, by token or text, to which matchers add; None if nothing is remembered here."""
+        """Places reached from here before, by token or text, to which matchers add; for a text also None, where it cannot follow.
+
+        None if nothing is remembered here.
+        """
 
 
 class MatcherGrammar(Protocol):
@@ -309,10 +313,10 @@ class MachineMatcher:
         if not data:
             return place.is_complete
         steps = place.steps
-        following = None if steps is None else steps.get(data)
-        if following is None:
+        following = _UNKNOWN if steps is None else steps.get(data, _UNKNOWN)
+        if following is _UNKNOWN:
             following = self._after_bytes(data)
-            if following is not None and steps is not None and len(data) <= _MAX_KNOWN_BYTES:
+            if steps is not None and len(data) <= _MAX_KNOWN_BYTES:
                 steps[data] = following
         return following is not None and following.is_complete
 

@@ -65,10 +65,10 @@ def test_a_constraint_that_no_token_begins_is_refused(constraint: Constraint) ->
         backend("cd1").compile(constraint)
 
 
-@pytest.mark.parametrize("num_known", [3, 4096])
-def test_remembered_steps_lead_where_others_do(num_known: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("num_bytes", [3000, 1 << 20])
+def test_remembered_steps_lead_where_others_do(num_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many texts pass the same places; with few known steps, these are forgotten again and again."""
-    monkeypatch.setattr(grammar, "_MAX_KNOWN", num_known)
+    monkeypatch.setattr(grammar, "_MAX_KNOWN_BYTES", num_bytes)
     pattern = "(ab|ba){1,3}c*|[a-c]{2,4}a|c(c|b)*"
     compiled, rng, seen = backend("abc").compile(Constraint(ConstraintKind.REGEX, pattern)), random.Random(0), set()
     for _ in range(120):
