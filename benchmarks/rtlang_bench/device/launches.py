@@ -64,7 +64,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 LIMITS = {("qwen3_moe", "native"): 20.0}
 _FEW, _MORE = 2, 4  # layers; their kinds take turns in some models
 _PAGE_SIZE, _NUM_PAGES = 16, 32
-_ALLOCATIONS = ("empty", "new_empty", "detach", "resize_", "record_stream")
+_ALLOCATIONS = ("_unsafe_view", "empty", "new_empty", "detach", "resize_", "record_stream")
 
 
 class _Operators(TorchDispatchMode):
