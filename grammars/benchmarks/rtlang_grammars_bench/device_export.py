@@ -1,6 +1,6 @@
 """Measures which schemas a device can follow by itself, and at how many tokens of their valid instances.
 
-    python -m rtlang_grammars_bench.device_export SCHEMAS.jsonl.gz --tokenizer TOKENIZER.json
+    python -m rtlang_grammars_bench.device_export --schemas SCHEMAS.jsonl.gz --tokenizer TOKENIZER.json
 
 `whole` schemas have no hole: only names, frames or digits beyond the room of a device would need the host. Tokens on the device are those
 before which a matcher has one head that the device can be placed at.
@@ -100,7 +100,7 @@ def measure(rows: Sequence[dict[str, Any]], vocabulary: Vocabulary, tokenizer: A
 def main(arguments: Sequence[str] | None = None) -> str:
     """The report of a command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("schemas", type=Path, help="jsonl.gz, as the development sample of jsonschemabench")
+    parser.add_argument("--schemas", type=Path, required=True, help="jsonl.gz, as the sample of jsonschemabench")
     parser.add_argument("--tokenizer", type=Path, required=True)
     parser.add_argument("--count", type=int, default=250)
     parser.add_argument("--seed", type=int, default=1)
