@@ -126,6 +126,7 @@ MAY_BE_INSIDE_A_FUNCTION = NEVER_AT_MODULE_LEVEL | {
 
 # Imports of our own inside functions: importer, what it imports, and why not at module level. Each has a part or module and all within it.
 MAY_BE_LAZY = (
+    ("rtlang.console.doctor", "rtlang.model.gpu.prompt_kernels", "only a machine with a GPU and triton needs it"),
     ("rtlang_kernels.dispatch", "rtlang_kernels.cpu", "the CPU's kernels load numba, which the GPU's do without"),
     ("rtlang.lang.output_types.types", "rtlang_grammars.schema.value_checks", "only programs with schemas need it"),
     (

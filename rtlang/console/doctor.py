@@ -235,6 +235,11 @@ def gpu(torch: Any = None, versions: dict[str, str | None] | None = None, driver
         )
     else:
         yield Finding("triton", Status.OK, str(triton.__version__))
+        from rtlang.model.gpu.prompt_kernels import prompt_candidates
+
+        yield Finding(
+            "prompts", Status.OK, f"the first load of a model chooses from {prompt_candidates(torch.device('cuda', 0))}"
+        )
 
 
 def compiled_code() -> Iterator[Finding]:

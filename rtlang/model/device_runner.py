@@ -35,6 +35,7 @@ from rtlang.model.gpu.device_content import DevicePages, DeviceStates, contents_
 from rtlang.model.gpu.device_grammar import DeviceGrammars, LostRows
 from rtlang.model.gpu.device_graphs import GRAPH_TOKENS, GraphSizes, StepGraphs, capture_steps
 from rtlang.model.gpu.device_sampler import DeviceMasks, PendingSample, launch_logprobs, launch_sampling, read_logprobs
+from rtlang.model.gpu.prompt_kernels import choose_prompt_kernels
 from rtlang.model.gpu.sampler_rows import SamplerRows
 from rtlang.model.layers.attention import PagedKV, StepAttention
 from rtlang.model.layers.cache_division import LEAST_STATES, MemoryNeeds, divide_cache, states_beside
@@ -234,6 +235,9 @@ class DeviceRunner:
             if config.max_model_len is not None and config.max_model_len > longest:
                 raise ConfigError("max_model_len", config.max_model_len, f"the checkpoint supports at most {longest}")
             geometries, dtype = self.decoder.geometries, self.decoder.dtype
+            is_plain = self._kv_dtype == dtype and not config.deterministic
+            if group is None and is_plain:  # ranks would choose each for itself
+                choose_prompt_kernels(geometries, dtype, config.page_size, accelerator.device)
             num_pages, num_states, num_rows = self._pick_sizes(self.bytes_per_page)
             if group is not None:
                 num_pages = group.smallest(num_pages)

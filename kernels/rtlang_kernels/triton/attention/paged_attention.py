@@ -30,7 +30,8 @@ from rtlang_kernels.planning.tile_sizes import (
 )
 from rtlang_kernels.planning.work_items import schedule
 from rtlang_kernels.reference import attention as reference
-from rtlang_kernels.triton.attention import prompt_attention
+from rtlang_kernels.triton.attention import flash_attention, prompt_attention
+from rtlang_kernels.triton.attention.flash_attention import FlashRows
 from rtlang_kernels.triton.attention.merge_kernel import merge_parts, merge_two
 from rtlang_kernels.triton.attention.prompt_choice import PromptShape, choice_for
 from rtlang_kernels.triton.attention.rectangle_kernel import rect_attn
@@ -42,6 +43,7 @@ MERGE_ELEMENTS = 1024  # outputs per program that merges two states
 # the latency of one part after the other; many tokens have few parts each.
 FEW_TOKENS = 64
 MERGE_FEW, MERGE_MANY = (16, 128), (1, 1024)
+_MISSING = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +73,17 @@ class Variant:
 
 @dataclass(slots=True)
 class Work:
-    """Plan data of this backend. A variant is built when a layer first needs it, except in a plan with fixed variants."""
+    """Plan data of this backend. A variant is built when a layer first needs it, except in a plan with fixed variants.
+
+    Attributes:
+        flash_rows: rows for FlashAttention-3 by their fewest new tokens, once a layer has asked; None if there are none.
+    """
 
     positions: NDArray[np.int32]
     rectangles: NDArray[np.int32]
     variants: dict[tuple[int | None, int | None], Variant] = field(default_factory=dict)
     is_fixed: bool = False
+    flash_rows: dict[int, FlashRows | None] = field(default_factory=dict)
 
 
 def prepare(plan: AttentionPlan) -> None:
@@ -140,6 +147,16 @@ def paged_attention(
     """
     if plan.num_tokens == 0:
         return
+    is_plain = (sliding_window, chunk_size, soft_cap, sinks) == (None, None, None, None)
+    shape = PromptShape(plan.device, q.dtype, plan.num_q_heads, plan.num_kv_heads, plan.head_dim, plan.page_size)
+    fewest = choice_for(shape).flash_tokens
+    if fewest is not None and is_plain and not plan.work.is_fixed and k_pool.dtype == q.dtype:
+        rows = plan.work.flash_rows.get(fewest, _MISSING)
+        if rows is _MISSING:
+            rows = plan.work.flash_rows[fewest] = flash_attention.flash_rows(plan, fewest)
+        if rows is not None:
+            _attend_with_flash(rows, q, k_pool, v_pool, scale, out, lse)
+            return
     arguments = q, k_pool, v_pool, plan, scale, sliding_window, chunk_size, soft_cap, sinks, out, lse
     try:
         _launch(*arguments)
@@ -147,6 +164,19 @@ def paged_attention(
         if q.dtype != torch.float32:
             raise
         reference.paged_attention(*arguments)
+
+
+def _attend_with_flash(
+    rows: FlashRows, q: Tensor, k_pool: Tensor, v_pool: Tensor, scale: float, out: Tensor, lse: Tensor
+) -> None:
+    flash_attention.attend(rows, q, k_pool, v_pool, scale, out, lse)
+    if rows.rest is not None:
+        if rows.rest.work is None:
+            prepare(rows.rest)
+        rest_q = q[rows.rest_tokens]
+        rest_out, rest_lse = out.new_empty(rest_q.shape), lse.new_empty(rest_q.shape[:2])
+        _launch(rest_q, k_pool, v_pool, rows.rest, scale, None, None, None, None, rest_out, rest_lse)
+        out[rows.rest_tokens], lse[rows.rest_tokens] = rest_out, rest_lse
 
 
 def _launch(

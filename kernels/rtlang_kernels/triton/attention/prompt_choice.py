@@ -34,6 +34,11 @@ class PromptChoice(NamedTuple):
     flash_tokens: int | None
     reason: str
 
+    def describe(self) -> str:
+        """The choice and its reason, for people."""
+        flash = f", FlashAttention-3 from {self.flash_tokens} tokens" if self.flash_tokens else ""
+        return f"{self.kernel}{flash} ({self.reason})"
+
 
 NOT_CHOSEN = PromptChoice("rect_attn", None, "nothing has been measured")
 _choices: dict[PromptShape, PromptChoice] = {}
