@@ -70,6 +70,32 @@ def flex(case: AttentionCase, measure: Measure, tolerance: float) -> dict[str, f
     return tried("compiled FlexAttention", measured)
 
 
+def prompt_kernels(case: AttentionCase, measure: Measure, tolerance: float) -> dict[str, float]:
+    """Our calls with each of the other candidates for prompts: microseconds by name. Left out if its result differs from ours."""
+    from rtlang_kernels.triton.attention.prompt_choice import PromptChoice, PromptShape, choice_for, set_choice
+    from rtlang_kernels.triton.attention.prompt_trial import CHOICES, OLD, candidates
+
+    args, want = case.plan_args, _ours(case).clone()
+    found: dict[str, float] = {}
+    heads = args["num_q_heads"], args["num_kv_heads"], args["head_dim"]
+    shape = PromptShape(case.plan().device, case.q.dtype, *heads, args["page_size"])
+    before = choice_for(shape)
+    try:
+        for name in candidates(shape)[0]:
+            if name != OLD:
+                set_choice(shape, PromptChoice(*CHOICES[name], "benchmark"))
+
+                def measured() -> float:
+                    calls = case.calls(case.plan())
+                    _agree(calls[0](), want, tolerance)
+                    return measure(calls)[0]
+
+                found |= tried(name, measured)
+    finally:
+        set_choice(shape, before)
+    return found
+
+
 def compiled(definition: Callable[..., object], sets: Sequence[Sequence[Tensor]], measure: Measure) -> dict[str, float]:
     """`torch.compile` of a definition, on sets of arguments in turn: microseconds by name."""
 

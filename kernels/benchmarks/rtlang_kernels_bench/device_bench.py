@@ -102,6 +102,8 @@ def attention_lines(
             peers |= baselines.flex(case, measure, TOLERANCE[dtype])
         if rank is None and shape.new_tokens == 1 and shape.shortest is None and dtype != torch.float32:
             peers |= baselines.flashinfer(case, measure, TOLERANCE[dtype])
+        if rank is None and (shape.new_tokens > 1 or len(shape.nodes) > 1):
+            peers |= baselines.prompt_kernels(case, measure, TOLERANCE[dtype])
         group = "extend" if shape.new_tokens > 1 else "trees" if len(shape.nodes) > 1 else "decode"
         floor = attention_floor_us(case, ceilings)
         yield Line(group, label, ours, spread, host_us(case.prepare), floor, peers, error)

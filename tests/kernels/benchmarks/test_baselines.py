@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import pytest
 import torch
 
+from rtlang_kernels.triton.attention import flash_attention, prompt_choice, prompt_trial
 from rtlang_kernels_bench import baselines, device_cases
 from tests.support.kernels.attention_cases import use_backend
 from tests.support.kernels.pretended_clock import pretended
@@ -141,3 +142,17 @@ def test_a_failing_baseline_is_left_out(caplog: pytest.LogCaptureFixture) -> Non
 def test_flashinfer_is_left_out_if_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(baselines, "find_spec", lambda name: None)
     assert peers("1,2_16,5") == {}
+
+
+def test_other_candidates_for_prompts_are_timed_and_left_out_if_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Candidates are stand-ins: one computes what ours does, one is wrong."""
+    shape = device_cases.TreeShape((2,), (20,), 20)
+    with use_backend("triton"):
+        case = device_cases.attention_case(shape, (4, 2, 16), torch.bfloat16, torch.device("cpu"), 1)
+        monkeypatch.setattr(prompt_trial, "candidates", lambda shape: (["rect_attn", "right", "wrong"], ""))
+        monkeypatch.setattr(prompt_trial, "CHOICES", {"right": ("rect_attn", None), "wrong": ("rect_attn", 1)})
+
+        monkeypatch.setattr(flash_attention, "attend", lambda rows, q, k, v, scale, out, lse: out.zero_())
+        assert baselines.prompt_kernels(case, pretended, 1e-2) == {"right": pretended([])[0]}
+        key = prompt_choice.PromptShape(torch.device("cpu"), torch.bfloat16, 4, 2, 16, case.plan().page_size)
+        assert prompt_choice.choice_for(key) == prompt_choice.NOT_CHOSEN
