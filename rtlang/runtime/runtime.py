@@ -473,24 +473,21 @@ class Runtime:
             limits, account = shared_limits(_NUM_WORKERS), self.metrics.principals.engine_work
             self._work = FairExecutor(_NUM_WORKERS, "rtlang-work", limits, account, trim_memory=Engine.trim_memory)
             self._checker = ValueChecker(self.post, self._work)
-            vocab_size = runner.model_config.vocab_size
             spans = self._spans
             self._compiler = ConstraintCompiler(
                 config,
                 runner.tokenizer,
-                vocab_size,
+                runner.model_config.vocab_size,
                 self.metrics,
                 on_compiled=None if spans is None else spans.compiled,
             )
             if self._is_closed:
                 raise EngineDeadError(_CLOSED)
+            cost = measured_cost(config, runner)
+            draft_model = load_draft_model(config, runner, self._draft_runner, self._watch)
             self._engine = Engine(
                 config,
-                LoadedModel(
-                    runner,
-                    measured_cost(config, runner),
-                    load_draft_model(config, runner, self._draft_runner, self._watch),
-                ),
+                LoadedModel(runner, cost, draft_model),
                 self._compiler,
                 wake,
                 check_every_step=os.environ.get("RTLANG_DEBUG") == "1",

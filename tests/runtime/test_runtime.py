@@ -87,7 +87,7 @@ class Listener:
 def runner(monkeypatch: pytest.MonkeyPatch) -> list[SlowRunner]:
     made: list[SlowRunner] = []
 
-    def make(config: Any, on_death: Any) -> SlowRunner:
+    def make(config: Any, on_death: Any, num_pages: int | None) -> SlowRunner:
         made.append(SlowRunner(config, eos_every=10**9))
         return made[-1]
 

@@ -16,6 +16,7 @@ pytest.importorskip("triton")  # there is none for some platforms
 from rtlang.contract.params import SamplingParams
 from rtlang.engine import engine
 from rtlang.model import device_runner
+from rtlang.model.gpu import device_graphs
 from rtlang.runtime.runtime import Runtime
 from tests.support.kernels.late_copies import LateCopies
 from tests.support.models.families import FAMILIES, make_config
@@ -40,7 +41,7 @@ def late(monkeypatch: pytest.MonkeyPatch) -> list[LateCopies]:
         return made[-1]
 
     monkeypatch.setattr(device_runner, "accelerator_for", device)
-    monkeypatch.setattr(device_runner, "_GRAPH_TOKENS", (2,))
+    monkeypatch.setattr(device_graphs, "GRAPH_TOKENS", (2,))
     monkeypatch.setattr(engine, "compute_seconds", lambda *_, **__: None)  # the time of a step here says nothing
     return made
 
