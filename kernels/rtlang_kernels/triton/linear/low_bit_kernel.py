@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import triton.language as tl
 
+from rtlang_kernels.triton.primitives.early_start import wait_for_inputs
 from rtlang_kernels.triton.primitives.float8 import from_float8
 from rtlang_kernels.triton.primitives.jit import jit
 
@@ -255,12 +256,15 @@ def low_bit_product(
     NUM_STAGES: tl.constexpr,
     PRECISION: tl.constexpr,
     UPCAST: tl.constexpr,
+    EARLY: tl.constexpr,
 ) -> None:
     """Multiply BLOCK_M rows of x with BLOCK_N outputs. Grid: (blocks of rows, blocks of outputs, parts or 1).
 
     Sums of each part of the inputs are added in order, here, or if IS_SPLIT, by `finish_product` from `partial` [parts, rows, outputs].
     Gated, half of the outputs of a block are gates and the other half their ups. Rows and outputs past the last are computed as the last.
     """
+    if EARLY:
+        wait_for_inputs()
     held = (low, high, scales, offsets, zero_points, super_scales, super_offsets, row_scales)
     num_results = num_outputs // 2 if FORM.is_gated else num_outputs
     BLOCK_R: tl.constexpr = BLOCK_N // 2 if FORM.is_gated else BLOCK_N
@@ -318,8 +322,11 @@ def finish_product(
     out_stride: tl.tensor,
     FORM: tl.constexpr,
     BLOCK: tl.constexpr,
+    EARLY: tl.constexpr,
 ) -> None:
     """Add the sums of parts in order, and write BLOCK results of one row. Grid: (rows, blocks)."""
+    if EARLY:
+        wait_for_inputs()
     row = tl.program_id(0).to(tl.int64)
     num_results = num_outputs // 2 if FORM.is_gated else num_outputs
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)

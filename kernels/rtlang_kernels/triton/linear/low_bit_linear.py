@@ -29,6 +29,7 @@ from rtlang_kernels.planning.tile_sizes import GFX942, SM_90, float32_precision,
 from rtlang_kernels.triton.linear import low_bit_kernel as kernels
 from rtlang_kernels.triton.linear.low_bit_kernel import Form
 from rtlang_kernels.triton.linear.stored_codes import FloatWeight, StoredCodes, store
+from rtlang_kernels.triton.primitives.early_start import early_start
 from rtlang_kernels.triton.primitives.jit import check_device, current_device, is_interpreting
 
 PART_BLOCK, PART_STEPS = 64, 4  # outputs of a program of a part; least steps of a part
@@ -143,7 +144,7 @@ class GpuLowBitLinear:
     def _multiply(self, x: Tensor, out: Tensor, num_rows: int, has_residual: bool, launch: Launch) -> None:
         num_outputs, num_inputs = self.codes.shape
         tile = product_tile(self._arch, num_rows, x.element_size(), self.codes.format.step)
-        options = launch_options(self._arch)
+        options, early = launch_options(self._arch), early_start(self.device)
         form = Form(self._is_gated, self._bias is not None, has_residual)
         block = tile.block_n // 2 if self._is_gated else tile.block_n
         row_blocks, blocks = -(-num_rows // tile.block_m), -(-self.out_features // block)
@@ -177,6 +178,7 @@ class GpuLowBitLinear:
             UPCAST=is_interpreting(),
             num_warps=tile.num_warps,
             **options,
+            **early,
         )
         if is_split:
             launch(
@@ -193,6 +195,7 @@ class GpuLowBitLinear:
                 BLOCK=FINISH_BLOCK,
                 num_warps=4,
                 **options,
+                **early,
             )
 
     def rows(self, indices: Tensor) -> Tensor:

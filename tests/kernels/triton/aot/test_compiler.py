@@ -232,7 +232,8 @@ def test_kernels_of_layers_start_early(compiled: Compiled) -> None:
     early = {target: {name for name, _, is_early in compiled.names[target] if is_early} for target in TARGETS}
     assert early[SM_80] == early[GFX942] == set()
     kernels = {name.split()[0] for name in early[SM_90]}
-    assert kernels == {"rope_append", "rect_attn", "merge_parts", "add_rms_norm", "gate_and_mul"}
+    layers = {"rope_append", "rect_attn", "merge_parts", "add_rms_norm", "gate_and_mul"}
+    assert kernels == layers | {"low_bit_product", "finish_product"}
     assert {name.split(" mixed ")[0] for name in early[SM_90] if " mixed " in name and "D128 G4" in name} == set()
     assert all(report["hasty"] == 0 for report in compiled.reports[SM_90])
 
