@@ -1,7 +1,7 @@
 """Conversion to and from float8 e4m3 (torch's float8_e4m3fn): by integer operations, which every processor and the interpreter support.
 
-Values saturate at 448; NaN becomes a NaN code. From sm_89 on, NVIDIA converts codes of two elements with one instruction, and a tile of
-attention takes 947 instructions instead of 1,621; triton has it for sm_90.
+Values saturate at 448; NaN becomes a NaN code. From sm_89 on, NVIDIA converts codes of two elements with one instruction; triton has it for
+sm_90. A loop over 64 keys then takes 897 instructions instead of 1,890 (triton 3.9, heads of 128, one row; 947 and 2,189 with 3.6).
 """
 
 from __future__ import annotations
