@@ -150,7 +150,8 @@ def paged_attention(
     is_plain = (sliding_window, chunk_size, soft_cap, sinks) == (None, None, None, None)
     shape = PromptShape(plan.device, q.dtype, plan.num_q_heads, plan.num_kv_heads, plan.head_dim, plan.page_size)
     fewest = choice_for(shape).flash_tokens
-    if fewest is not None and is_plain and not plan.work.is_fixed and k_pool.dtype == q.dtype:
+    is_plain = is_plain and not plan.has_fixed_order and not plan.work.is_fixed and k_pool.dtype == q.dtype
+    if fewest is not None and is_plain:
         rows = plan.work.flash_rows.get(fewest, _MISSING)
         if rows is _MISSING:
             rows = plan.work.flash_rows[fewest] = flash_attention.flash_rows(plan, fewest)
