@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -24,11 +24,14 @@ from rtlang.cache.system_memory import trim_heap
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.contract.events import TokenLogprob
-from rtlang.contract.params import SamplingParams
-from rtlang.contract.step import Row, RowStates, SampledRow, Step, StepOutput
+from rtlang.contract.step import Row, SampledRow, Step, StepOutput
 from rtlang.model import system_resources
 from rtlang.model.batch import Batch
 from rtlang.model.decoders.native_decoder import Decoder
+from rtlang.model.draft_heads.device_head import DeviceHeadRunner
+from rtlang.model.draft_heads.draft_head import DraftHead
+from rtlang.model.draft_heads.head_runner import NUM_SCRATCH_PAGES
+from rtlang.model.draft_heads.loading import load_draft_head
 from rtlang.model.gpu.accelerator import Accelerator, Fetched, Stopwatch, accelerator_for
 from rtlang.model.gpu.device_batch import on_device
 from rtlang.model.gpu.device_content import DevicePages, DeviceStates, contents_of
@@ -37,7 +40,8 @@ from rtlang.model.gpu.device_graphs import GRAPH_TOKENS, GraphSizes, StepGraphs,
 from rtlang.model.gpu.device_sampler import DeviceMasks, PendingSample, launch_logprobs, launch_sampling, read_logprobs
 from rtlang.model.gpu.prompt_kernels import choose_prompt_kernels
 from rtlang.model.gpu.sampler_rows import SamplerRows
-from rtlang.model.layers.attention import PagedKV, StepAttention
+from rtlang.model.gpu.warm_up import WARM_UP_ROWS, warm_up_rows
+from rtlang.model.layers.attention import HeadGeometry, PagedKV, StepAttention
 from rtlang.model.layers.cache_division import LEAST_STATES, MemoryNeeds, divide_cache, states_beside
 from rtlang.model.layers.states import StateMemory, StepStates, state_bytes
 from rtlang.model.loader import check_ranks, load_model
@@ -59,9 +63,6 @@ CACHE_SHARE = 0.85
 """Share of the memory left by the weights for pages and states; the rest is for activations, logits and graphs."""
 _USUAL_TOKENS = 4096  # of a sequence, to divide the memory between pages and states
 _ROW_TOKENS = 1024  # of a sequence, to choose the number of rows: steps are full before all pages are in use
-_WARM_UP_ROWS = 2
-# Keys shared by two rows in the warm-up: enough to split and merge attention for any head geometry.
-_MERGED_KEYS = 1024
 # With drafts, graphs of decoding have up to 8 tokens per row, and 256 tokens at most unless there are more rows. Graphs of prompts beside
 # decoding rows have at least 1024 tokens, which is the usual limit of a step, and 8 per row.
 _TOKENS_PER_ROW, _MAX_DRAFTED_TOKENS, _PROMPT_TOKENS = 8, 256, 1024
@@ -116,6 +117,7 @@ class DeviceRunner:
     Attributes (after `load`):
         config: with the limits of a step that follow from the memory.
         model_config, tokenizer, decoder, kv, states: as in `HostRunner`; the last page of `kv` is a scratch page.
+        head: runs the draft head; None if there is none.
         grammars: automata on the device.
         num_replayed, num_eager: number of steps replayed from a graph, and of others.
     """
@@ -127,6 +129,7 @@ class DeviceRunner:
     decoder: Decoder
     kv: PagedKV
     states: StateMemory | None = None
+    head: DeviceHeadRunner | None = None
     grammars: DeviceGrammars
 
     def __init__(
@@ -144,6 +147,7 @@ class DeviceRunner:
         self.num_replayed = self.num_eager = 0
         self._num_grown = 0  # total of graphs that no longer exist
         self._is_closed = self._has_weights = False
+        self._head: DraftHead | None = None
         self.beside: Beside | None = None
 
     @property
@@ -167,7 +171,7 @@ class DeviceRunner:
     def num_pages(self) -> int:
         """See `Runner`."""
         self._check_open()
-        return self.kv.num_pages - 1
+        return self.kv.num_pages - 1 if self.head is None else self.head.num_pages
 
     @property
     def num_states(self) -> int:
@@ -210,13 +214,20 @@ class DeviceRunner:
         self.accelerator.enter()
         with torch.inference_mode():
             self.decoder, self.model_config, self.tokenizer = load_model(self.config, self.accelerator, group)
+            if self._may_draft:
+                self._head = load_draft_head(self.config, self.decoder, self.model_config)
         self._has_weights = True
         trim_heap()
 
     @property
     def bytes_per_page(self) -> int:
         """Bytes of a page in all layers, as soon as the weights are loaded."""
-        return PagedKV.bytes_per_page(self.decoder.geometries, self.config.page_size, self._kv_dtype)
+        return PagedKV.bytes_per_page(self._geometries, self.config.page_size, self._kv_dtype)
+
+    @property
+    def _geometries(self) -> tuple[HeadGeometry, ...]:
+        """Those of the model's layers and of the draft head's."""
+        return (*self.decoder.geometries, *(() if self._head is None else self._head.geometries))
 
     @property
     def _kv_dtype(self) -> torch.dtype:
@@ -234,7 +245,7 @@ class DeviceRunner:
             longest = self.model_config.max_position_embeddings
             if config.max_model_len is not None and config.max_model_len > longest:
                 raise ConfigError("max_model_len", config.max_model_len, f"the checkpoint supports at most {longest}")
-            geometries, dtype = self.decoder.geometries, self.decoder.dtype
+            geometries, dtype = self._geometries, self.decoder.dtype
             is_plain = self._kv_dtype == dtype and not config.deterministic
             if group is None and is_plain:  # ranks would choose each for itself
                 choose_prompt_kernels(geometries, dtype, config.page_size, accelerator.device)
@@ -244,14 +255,19 @@ class DeviceRunner:
                 num_rows = group.smallest(num_rows)
             self.config = config = config.with_device_rows(num_rows)
             where, is_fixed = (dtype, accelerator.device, self._kv_dtype), config.deterministic
-            self.kv = PagedKV(geometries, num_pages + 1, config.page_size, *where, has_fixed_order=is_fixed)
+            num_held = num_pages + 1 + (0 if self._head is None else NUM_SCRATCH_PAGES)
+            self.kv = PagedKV(geometries, num_held, config.page_size, *where, has_fixed_order=is_fixed)
+            if self._head is not None:
+                options: dict[str, Any] = {"num_pages": num_pages, "max_model_len": self.max_model_len}
+                parts = self._head, self.kv, self.model_config, self.tokenizer
+                self.head = DeviceHeadRunner(*parts, **options, accelerator=accelerator)
             if num_states:
                 self.states = StateMemory(self.decoder.state_shapes, num_states, accelerator.device)
             if group is None:
                 self._pages, self._slots = contents_of(self.kv, self.states, accelerator, config)
             self.grammars = DeviceGrammars(accelerator, self._vocabulary, self._most_samples())
             self._sampled = torch.zeros(
-                max(_WARM_UP_ROWS, self._most_samples()), dtype=torch.int64, device=accelerator.device
+                max(WARM_UP_ROWS, self._most_samples()), dtype=torch.int64, device=accelerator.device
             )
             if self.ranks.is_following:
                 self.follow()
@@ -260,7 +276,8 @@ class DeviceRunner:
                 self.ranks.send(end_words())
             agree = bool if group is None else partial(_all_agree, group)
             places = self._sampled, self._graph_sizes(), self.max_model_len
-            self._graphs = capture_steps(self.decoder, self.kv, accelerator, *places, agree, self.states)
+            sink = None if self.head is None else self.head.capture(*places[:2])
+            self._graphs = capture_steps(self.decoder, self.kv, accelerator, *places, agree, self.states, sink)
             self._sampled_at, self.num_replayed, self.num_eager = {}, 0, 0
         logger.info(
             "KV pool of %d pages of %d tokens on %s, steps of up to %d rows and %d tokens, graphs for %s tokens",
@@ -286,8 +303,11 @@ class DeviceRunner:
             if content is not None:
                 content.close()
         self._pages = self._slots = None
-        for name in ("kv", "states", "decoder", "grammars"):
+        if self.head is not None:
+            self.head.close()
+        for name in ("kv", "states", "decoder", "grammars", "head"):
             self.__dict__.pop(name, None)
+        self._head = None
         self._sampled = torch.empty(0, dtype=torch.int64)
         if self._accelerator is not None:
             self._accelerator.release()
@@ -323,12 +343,18 @@ class DeviceRunner:
                 if written.graph is not None:
                     states = written.graph.replay()
                     self.num_replayed += 1
+                    if self.head is not None:
+                        self.head.follow_graph(step, self._sampled_at)
                 else:
                     assert written.batch is not None
                     assert written.sources is not None
                     there = on_device(written.batch, written.sources, self._sampled, self.accelerator.device)
-                    states = self.decoder.forward(StepAttention(there, self.kv, states=self._step_states(there)))
+                    tap = None if self.head is None else self.head.tap()
+                    attention = StepAttention(there, self.kv, states=self._step_states(there), tap=tap)
+                    states = self.decoder.forward(attention)
                     self.num_eager += 1
+                    if self.head is not None and tap is not None:
+                        self.head.follow_eager(step, tap, self._sampled_at)
                 num_sampling = len(written.sampling_rows)
                 logits = self.decoder.project(states[:num_sampling]) if num_sampling else None
                 flight = DeviceFlight(step, written.sampling_rows, written.scoring_rows, logits, watch)
@@ -485,49 +511,18 @@ class DeviceRunner:
 
     def _warm_up(self) -> None:
         """Run small steps of each kind, so that kernels are compiled before graphs are captured and before serving."""
-        sampled, changed = (
-            SamplingParams(temperature=1.0, top_p=0.9),
-            SamplingParams(temperature=1.0, presence_penalty=0.5),
-        )
-        size = min(3, self.config.page_size)
-        bitmask = np.full((1, -(-self.model_config.vocab_size // 32)), -1, dtype=np.int32)
-        masked = (
-            Row(0, (0,) * size, 0, (0,), 0, True, sampled, mask_row=0),
-            Row(1, (0,), 0, (1,), 0, True, SamplingParams(logprobs=1)),
-        )
-        biased = replace(changed, logit_bias=((0, 1.0),))
-        lowered = Row(
-            0, (0,), 0, (0,), 0, True, biased, prompt_token_ids=(0,), output_token_ids=(0,), banned_token_ids=(0,)
-        )
-        steps: list[tuple[Row, ...]] = [masked, (masked[0]._replace(mask_row=None), masked[1]), (lowered,)]
+        groups: set[int] = set()
         if self.accelerator.compiles:
             self.grammars.warm_up(self.model_config.vocab_size, self.decoder.dtype)
-            # a prompt for each class of attention tiles, and a shared prefix, all in one page
             groups = {geometry.num_q_heads // geometry.num_kv_heads for geometry in self.decoder.geometries}
-            longest = self.max_model_len
-            for count in sorted(
-                {min(max(1, length // group), longest) for group in groups for length in (16, 64, 128)}
-            ):
-                steps.append((Row(0, (0,) * count, 0, (0,) * -(-count // self.config.page_size), 0, True, sampled),))
-            pages = min(_MERGED_KEYS, longest - 1) // self.config.page_size
-            before, page_ids = pages * self.config.page_size, (0,) * (pages + 1)
-            steps.append(
-                tuple(
-                    Row(index, (0,), before, page_ids, before * index, True, sampled) for index in range(_WARM_UP_ROWS)
-                )
-            )
-        if self.states is not None:
-            steps = [
-                tuple(
-                    row._replace(states=RowStates(None, ((len(row.token_ids), slot),))) for slot, row in enumerate(rows)
-                )
-                for rows in steps
-            ]
-        for rows in steps:
+        bitmask = np.full((1, -(-self.model_config.vocab_size // 32)), -1, dtype=np.int32)
+        for rows in warm_up_rows(self.config.page_size, self.max_model_len, groups, has_states=self.states is not None):
             masks = sum(row.mask_row is not None for row in rows)
             flight = self.launch(Step(0, rows, num_mask_rows=masks))
             self.sample(flight, rows, bitmask if masks else None)
             self.collect(flight)
+        if self.head is not None:
+            self.head.clear()
 
     def _pick_sizes(self, bytes_per_page: int) -> tuple[int, int, int]:
         """Numbers of pages and of states, and of rows that the memory is for; there is a scratch page besides."""

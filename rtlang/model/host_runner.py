@@ -181,7 +181,8 @@ class HostRunner:
             num_states = 0
         self.kv = PagedKV(geometries, num_pages + num_scratch, self.config.page_size, dtype, kv_dtype=kv_dtype)
         if head is not None:
-            self.head = HeadRunner(head, self.kv, self.model_config, self.tokenizer, self.max_model_len)
+            sizes = {"num_pages": num_pages, "max_model_len": self.max_model_len}
+            self.head = HeadRunner(head, self.kv, self.model_config, self.tokenizer, **sizes)
         if num_states:
             self.states = StateMemory(self.decoder.state_shapes, num_states)
         if not self.ranks.is_following:
@@ -228,7 +229,7 @@ class HostRunner:
             tap = None if self.head is None else self.head.tap()
             states = self._forward(step, StepAttention(batch, self.kv, states=self._step_states(batch), tap=tap))
             if self.head is not None and tap is not None:
-                self.head.follow(step, tap)
+                self.head.follow(step, self.head.head.combine(tap.states))
             num_sampling = len(batch.sampling_rows)
             logits = self.decoder.project(states[:num_sampling]) if num_sampling else None
             scores = self._score(step, batch, states[num_sampling:]) if batch.scoring_rows else {}
@@ -300,6 +301,8 @@ class HostRunner:
         flight = self.launch(Step(0, rows, num_mask_rows=1))
         self.sample(flight, rows, bitmask)
         self.collect(flight)
+        if self.head is not None:
+            self.head.clear()
 
     def _pick_sizes(self, page_bytes: int, state_bytes: int) -> tuple[int, int]:
         """Numbers of pages and of states."""

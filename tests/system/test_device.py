@@ -30,7 +30,8 @@ from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.gpu.device_grammar import DeviceGrammars
 from rtlang.runtime.runtime import Runtime
 from tests.support.engine.draft_sources import FreeCost
-from tests.support.models.tiny_models import make_checkpoint
+from tests.support.models.draft_heads import EAGLE, write_head
+from tests.support.models.tiny_models import make_checkpoint, make_model
 from tests.support.waiting import LIMIT_S
 
 pytest.importorskip("triton")  # there is none for some platforms
@@ -333,6 +334,31 @@ def test_a_draft_model_on_the_device_keeps_every_text(checkpoint: Path, monkeypa
     num_drafted, num_accepted = found[DEVICE]
     assert num_accepted > 10
     assert num_accepted > 0.8 * num_drafted
+
+
+@pytest.mark.long
+def test_a_draft_head_on_the_device_keeps_every_text(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A random head, whose drafts are wrong, is drafted from in every step."""
+    head = write_head(tmp_path / "head", EAGLE, make_model("llama", num_hidden_layers=1))
+    options: list[dict[str, Any]] = [
+        {"max_tokens": 12, "ignore_eos": True, "temperature": 0.9, "seed": 2, "top_p": 0.9},
+        {"schema": FLAGS, "max_tokens": 13, "temperature": 1.0, "seed": 4},
+    ]
+    work = texts(typed, [{"options": each} for each in options], "value")
+
+    def drafted(runtime: Runtime) -> Any:
+        assert runtime._engine is not None
+        drafter: Any = runtime._engine.drafter
+        drafter._sources.clear()
+        drafter.model.cost.predict = lambda size: 1e-9
+        drafter._cost.predict = lambda size: 1.0
+        answers = work(runtime)
+        assert drafter.num_drafted["draft_model"] > 5
+        return answers
+
+    on_both(checkpoint, monkeypatch, drafted, speculation="on", draft_model=str(head), max_model_len=128)
 
 
 @pytest.mark.long

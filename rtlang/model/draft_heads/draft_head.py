@@ -118,6 +118,10 @@ class DraftHead:
             return normed(residual, x, self._norm, step)
         return residual if x is None else residual + x
 
+    def reserve(self, longest: int) -> None:
+        """Allocate everything that depends on sequence length, since captured graphs keep the addresses."""
+        self._rotations.reserve(longest)
+
     def project(self, states: Tensor) -> Tensor:
         """Logits [M, vocab_size] of rows returned by `forward`; -inf for tokens that the head does not predict."""
         if self.config.kind is HeadKind.EAGLE_3:

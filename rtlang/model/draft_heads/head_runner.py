@@ -6,7 +6,7 @@ give K and V in the slot of the former. Therefore a step of the head has the tok
 states before the first token of a row are not known, because its prefix was found in the cache, the slot keeps what the sequence before
 has written; a draft may be worse for it, and no text changes.
 
-The pages that drafts need beyond those of a request are scratch pages at the end of the pool.
+The pages that drafts need beyond those of a request are scratch pages after those of the model.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.sampler import Sample, gather_samples, sample_tokens, sampled_rows
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang_grammars.machine.export import Walk
+from rtlang_kernels.host.transfer import copy_to_device
 
 NUM_SCRATCH_PAGES = 64
 """Pages for drafts of all rows of a step beyond their own."""
@@ -40,17 +41,47 @@ MAX_HELD = 4096
 _MOST = 1 << 40
 
 
-@dataclass(slots=True)
-class _LastStates:
-    """The states of the last tokens of a request: [num_tokens, num_states], of which the first is that of token `first`."""
+@dataclass(frozen=True, slots=True)
+class _HeldStates:
+    """The states of the last tokens of a request: `count` rows of `states` from `start` on, of which the first is that of token `first`."""
 
-    first: int
     states: Tensor
+    start: int
+    first: int
+    count: int = 1
 
-    def at(self, position: int) -> Tensor | None:
-        """The states [1, num_states] of a token, if they are here."""
+    def at(self, position: int) -> int | None:
+        """The row of a token, if its states are here."""
         index = position - self.first
-        return self.states[index : index + 1] if 0 <= index < len(self.states) else None
+        return self.start + index if 0 <= index < self.count else None
+
+
+class _Gathered:
+    """Chooses rows of tensors of states, and copies them at once."""
+
+    def __init__(self, first: Tensor) -> None:
+        self._sources, self._starts = [first], {id(first): 0}
+        self._num_rows = len(first)
+        self.rows: list[int] = []
+
+    def add(self, held: Tensor, row: int) -> None:
+        """Choose a row of a tensor, which may be another one than before."""
+        start = self._starts.get(id(held))
+        if start is None:
+            start = self._starts[id(held)] = self._num_rows
+            self._sources.append(held)
+            self._num_rows += len(held)
+        self.rows.append(start + row)
+
+    def states(self) -> Tensor:
+        """The chosen rows, in order."""
+        return taken(torch.cat(self._sources) if len(self._sources) > 1 else self._sources[0], self.rows)
+
+
+def taken(states: Tensor, rows: Sequence[int]) -> Tensor:
+    """Some rows of a tensor."""
+    (indices,) = copy_to_device(states.device, [np.array(rows, dtype=np.int64)])
+    return states.index_select(0, indices)
 
 
 @dataclass(slots=True)
@@ -63,11 +94,13 @@ class HeadFlight:
 
 
 class HeadRunner:
-    """The `Runner` of a draft head. A step has the same rows as that of a draft model: its tokens follow what is computed of a request.
+    """The `Runner` of a draft head on the host. A step has the same rows as that of a draft model: its tokens follow what is computed of a
+    request.
 
     Args:
         head: the head.
-        kv: the pages, of which the last `NUM_SCRATCH_PAGES` belong to drafts.
+        kv: the pages, of which some belong to drafts.
+        num_pages: pages of the model; the next `NUM_SCRATCH_PAGES` belong to drafts.
         max_model_len: of the model.
     """
 
@@ -78,23 +111,26 @@ class HeadRunner:
     state_memory: ClassVar[None] = None
 
     def __init__(
-        self, head: DraftHead, kv: PagedKV, model_config: ModelConfig, tokenizer: Tokenizer, max_model_len: int
+        self,
+        head: DraftHead,
+        kv: PagedKV,
+        model_config: ModelConfig,
+        tokenizer: Tokenizer,
+        *,
+        num_pages: int,
+        max_model_len: int,
     ) -> None:
         self.head, self.model_config, self.tokenizer, self.max_model_len = head, model_config, tokenizer, max_model_len
-        self.num_replayed = self.num_eager = 0
-        self._kv = kv
-        self._last: OrderedDict[int, _LastStates] = OrderedDict()  # by request
-        self._predicted: dict[int, _LastStates] = {}  # by request; the states after its last draft
-
-    @property
-    def num_pages(self) -> int:
-        """Pages of the model."""
-        return self._kv.num_pages - NUM_SCRATCH_PAGES
+        self.num_pages, self.num_replayed, self.num_eager = num_pages, 0, 0
+        self.kv = kv
+        self._zeros = torch.zeros((1, head.num_states), dtype=kv.dtype, device=kv.device)
+        self._last: OrderedDict[int, _HeldStates] = OrderedDict()  # by request
+        self._predicted: dict[int, _HeldStates] = {}  # by request; the states after its last draft
 
     @property
     def scratch_pages(self) -> range:
         """The pages for drafts."""
-        return range(self.num_pages, self._kv.num_pages)
+        return range(self.num_pages, self.num_pages + NUM_SCRATCH_PAGES)
 
     def with_limits(self, config: RuntimeConfig) -> RuntimeConfig:
         """See `Runner`: the settings as they are."""
@@ -105,11 +141,15 @@ class HeadRunner:
 
     def close(self) -> None:
         """See `Runner`; drops the states."""
+        self.clear()
+
+    def clear(self) -> None:
+        """Drop the states of all requests."""
         self._last.clear()
         self._predicted.clear()
 
     def tap(self) -> HiddenTap:
-        """Receives the states of a step of the model that the head needs."""
+        """Receives the states of a step of the model, for `follow`."""
         return HiddenTap(self.head.config.tapped_layers)
 
     def knows(self, request_id: int, position: int) -> bool:
@@ -122,56 +162,53 @@ class HeadRunner:
         self._last.pop(request_id, None)
         self._predicted.pop(request_id, None)
 
-    def follow(self, step: Step, tap: HiddenTap) -> None:
-        """Compute K and V after a step of the model, as far as the next token of each is known."""
-        states = self.head.combine(tap.states)
+    def follow(self, step: Step, states: Tensor) -> None:
+        """Compute K and V after a step of the model, as far as the next token of each is known.
+
+        Args:
+            states: [num_tokens, num_states], from `DraftHead.combine`.
+        """
         rows: list[Row] = []
-        parts: list[Tensor] = []
+        inputs, kept = _Gathered(states), list[int]()
+        held: list[tuple[int, int, int]] = []
         start = num_shared = 0  # tokens shared with the last of `rows`
         for row in step.rows:
-            length = len(row.token_ids)
-            own = states[start : start + length]
-            start += length
+            length, num_kept = len(row.token_ids), 1 + row.num_draft_tokens
             num_shared = min(num_shared, row.num_shared_tokens)
-            before = self._before(row, self._last)
-            num_skipped = int(before is None)
+            before = self._last.get(row.request_id)
+            at = None if before is None else before.at(row.num_computed_tokens - 1)
+            num_skipped = int(at is None)
             if length > num_skipped:
-                parts += [own[:-1]] if before is None else [before, own[:-1]]
-                rows.append(self._earlier(row, num_skipped, num_shared, rows))
+                if before is not None and at is not None:
+                    inputs.add(before.states, at)
+                inputs.rows.extend(range(start, start + length - 1))
+                rows.append(self._earlier(row, num_skipped, num_shared, rows)._replace(needs_sample=False))
                 num_shared = _MOST
-            num_kept = 1 + row.num_draft_tokens
-            first = row.num_computed_tokens + length - num_kept
-            self._last[row.request_id] = _LastStates(first, own[length - num_kept :].clone())
-            self._last.move_to_end(row.request_id)
-            self._predicted.pop(row.request_id, None)  # those of drafts, which may have been wrong
-        while len(self._last) > MAX_HELD:
-            self._last.popitem(last=False)
+            held.append((row.request_id, row.num_computed_tokens + length - num_kept, num_kept))
+            start += length
+            kept.extend(range(start - num_kept, start))
         if rows:
-            self._forward(Step(step.step_id, tuple(rows)), torch.cat(parts))
+            self.compute(Step(step.step_id, tuple(rows)), inputs.states())
+        self._hold(held, taken(states, kept))
 
     def launch(self, step: Step) -> HeadFlight:
         """See `Runner`. States that are not known, as those of the first of several tokens, are zeros."""
-        rows: list[Row] = []
         with torch.inference_mode():
-            num_tokens = sum(len(row.token_ids) for row in step.rows)
-            states = torch.zeros((num_tokens, self.head.num_states), dtype=self._kv.dtype, device=self._kv.device)
-            start = 0
+            inputs, rows = _Gathered(self._zeros), list[Row]()
             for row in step.rows:
-                found = self._before(row, self._predicted)
-                found = self._before(row, self._last) if found is None else found
-                if found is not None:
-                    states[start] = found[0]
-                start += len(row.token_ids)
+                found = self._known(row)
+                if found is None:
+                    inputs.rows.append(0)
+                else:
+                    inputs.add(*found)
+                inputs.rows.extend([0] * (len(row.token_ids) - 1))
                 rows.append(self._earlier(row, 0, 0, rows))
-            batch, predicted = self._forward(replace(step, rows=tuple(rows)), states)
-            starts = batch.cu_seqlens_q.tolist()
-            for row, end in zip(step.rows, starts[1:], strict=True):
+            predicted = self.compute(replace(step, rows=tuple(rows)), inputs.states())
+            sampling = [row for row in step.rows if row.needs_sample]
+            for index, row in enumerate(sampling):
                 at = row.num_computed_tokens + len(row.token_ids) - 1
-                self._predicted[row.request_id] = _LastStates(at, predicted[end - 1 : end])
-            logits = None
-            if batch.sampling_rows:
-                logits = self.head.project(predicted.index_select(0, batch.logit_indices))
-        return HeadFlight(step, logits, [])
+                self._predicted[row.request_id] = _HeldStates(predicted, index, at)
+            return HeadFlight(step, self.head.project(predicted) if sampling else None, [])
 
     def sample(
         self,
@@ -183,7 +220,7 @@ class HeadRunner:
         """See `Runner`."""
         if flight.logits is not None:
             with torch.inference_mode():
-                flight.samples = sample_tokens(flight.logits, sampled_rows(rows), bitmask)
+                flight.samples = self.samples(flight.logits, sampled_rows(rows), bitmask)
 
     def collect(self, flight: HeadFlight) -> StepOutput:
         """See `Runner`."""
@@ -197,14 +234,38 @@ class HeadRunner:
         """See `Runner`; always False."""
         return False
 
-    def _forward(self, step: Step, states: Tensor) -> tuple[Batch, Tensor]:
-        batch = Batch.from_step(step, self._kv.page_size)
-        return batch, self.head.forward(StepAttention(batch, self._kv), states)
+    def compute(self, step: Step, states: Tensor) -> Tensor:
+        """Write K and V of a step; returns the predicted states [N, num_states] of the tokens after which one is sampled.
 
-    def _before(self, row: Row, of: Mapping[int, _LastStates]) -> Tensor | None:
-        """The states [1, num_states] of the token before a row."""
-        last = of.get(row.request_id)
-        return None if last is None or not row.num_computed_tokens else last.at(row.num_computed_tokens - 1)
+        Args:
+            states: [num_tokens, num_states], before each token.
+        """
+        batch = Batch.from_step(step, self.kv.page_size)
+        return self.head.forward(StepAttention(batch, self.kv), states).index_select(0, batch.logit_indices)
+
+    def samples(self, logits: Tensor, rows: Sequence[Row], bitmask: NDArray[np.int32] | None) -> list[Sample]:
+        """Sample a token for each row of logits."""
+        return sample_tokens(logits, rows, bitmask)
+
+    def _hold(self, held: Sequence[tuple[int, int, int]], states: Tensor) -> None:
+        """Hold the states of requests, given as (request, position of the first, number), which follow one another."""
+        start = 0
+        for request_id, first, count in held:
+            self._last[request_id] = _HeldStates(states, start, first, count)
+            self._last.move_to_end(request_id)
+            self._predicted.pop(request_id, None)  # those of drafts, which may have been wrong
+            start += count
+        while len(self._last) > MAX_HELD:
+            self._last.popitem(last=False)
+
+    def _known(self, row: Row) -> tuple[Tensor, int] | None:
+        """The states before a row of drafts, as a tensor and a row of it: those after the draft before, or the model's."""
+        for of in (self._predicted, self._last):
+            found = of.get(row.request_id)
+            at = None if found is None else found.at(row.num_computed_tokens - 1)
+            if found is not None and at is not None:
+                return found.states, at
+        return None
 
     def _earlier(self, row: Row, num_skipped: int, num_shared: int, before: Sequence[Row]) -> Row:
         """A row of the head from one of the model: each token one slot earlier, without the first ones.
@@ -216,13 +277,14 @@ class HeadRunner:
         token_ids = row.token_ids[num_skipped:] if num_skipped else row.token_ids
         if before and num_shared:
             ends = (at + len(token_ids), before[-1].num_computed_tokens + len(before[-1].token_ids))
-            num_shared = min(num_shared, *ends) // self._kv.page_size * self._kv.page_size
+            num_shared = min(num_shared, *ends) // self.kv.page_size * self.kv.page_size
         return Row(
             row.request_id,
             token_ids,
             at,
             row.page_ids,
             num_shared if before else 0,
-            row.needs_sample and not row.num_draft_tokens,
+            row.needs_sample,
             row.params,
+            input_is_pending=row.input_is_pending,
         )

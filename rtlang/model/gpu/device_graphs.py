@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ from rtlang.model.batch import Batch
 from rtlang.model.decoders.native_decoder import Decoder
 from rtlang.model.gpu.accelerator import Accelerator
 from rtlang.model.gpu.device_batch import FixedSteps, Heads, HeadsPlan, JointPlan, resolved, token_sources
-from rtlang.model.layers.attention import HeadGeometry, PagedKV, StepAttention, Window
+from rtlang.model.layers.attention import HeadGeometry, HiddenTap, PagedKV, StepAttention, Window
 from rtlang.model.layers.states import StateMemory, StepStates
 from rtlang_kernels.contract.state_plan import NO_SLOT, StatePlan
 from rtlang_kernels.planning.decode_states import DecodeStates
@@ -40,6 +41,16 @@ GRAPH_TOKENS: tuple[int, ...] = (
 _ANOTHER = "another rank cannot do it"
 _ANY_HEADS: Heads = (1, 1, 16)
 _MAX_TABLE_WORDS = 1 << 20  # maximum size of one graph's page table
+
+
+class StateSink(Protocol):
+    """Keeps hidden states of each step at a fixed address, for a draft head."""
+
+    def tap(self) -> HiddenTap:
+        """Receives the states of a step."""
+
+    def write(self, tap: HiddenTap) -> None:
+        """Keep the states of a step. Only enqueues work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +160,7 @@ def capture_steps(
     max_len: int,
     agree: Callable[[bool], bool] = bool,
     memory: StateMemory | None = None,
+    sink: StateSink | None = None,
 ) -> StepGraphs:
     """Capture a graph for each number of tokens; none if the decoder or the device does not support it.
 
@@ -158,9 +170,10 @@ def capture_steps(
         max_len: maximum sequence length in tokens.
         agree: whether a claim holds on all ranks: all of them have the same graphs, or none.
         memory: states of a model with recurrent layers.
+        sink: gets the hidden states of all tokens of a step.
     """
     decoder.reserve(max_len)
-    made = {size: _made(decoder, kv, sampled, sizes, size, max_len, memory) for size in sizes}
+    made = {size: _made(decoder, kv, sampled, sizes, size, max_len, memory, sink) for size in sizes}
     _, launches = made[min(made)]
     launches[0]()
     obstacle = accelerator.obstacle(launches[0])
@@ -195,6 +208,7 @@ def _made(
     size: int,
     max_len: int,
     memory: StateMemory | None,
+    sink: StateSink | None,
 ) -> tuple[Callable[[Sequence[Callable[[], Tensor]]], FixedSteps], list[Callable[[], Tensor]]]:
     """The buffers of a graph: a function that makes its `FixedSteps` from its replays, and the launches to capture."""
     num_rows, is_decoded = min(size, sizes.num_rows), size <= sizes.num_decoded
@@ -209,7 +223,7 @@ def _made(
     # A step of more tokens than decode has prompts, which take tiles of every class.
     levels = range(0 if is_decoded else plan.num_levels - 1, plan.num_levels)
     launches: list[Callable[[], Tensor]] = [
-        partial(_compute, decoder, kv, plan, level, batch, sampled, step_states) for level in levels
+        partial(_compute, decoder, kv, plan, level, batch, sampled, step_states, sink) for level in levels
     ]
 
     def make(replays: Sequence[Callable[[], Tensor]]) -> FixedSteps:
@@ -227,11 +241,16 @@ def _compute(
     batch: Batch,
     sampled: Tensor,
     states: StepStates | None,
+    sink: StateSink | None,
 ) -> Tensor:
     """The decoder's states of the wanted tokens of the plan."""
     ids = resolved(batch.input_ids, plan.on_device("sources"), sampled)
-    plans = {geometry: plan.attention(_heads(geometry), level) for geometry in kv.geometries}
-    return decoder.forward(StepAttention(batch, kv, plans, ids, states))
+    plans = {geometry: plan.attention(_heads(geometry), level) for geometry in decoder.geometries}
+    tap = None if sink is None else sink.tap()
+    found = decoder.forward(StepAttention(batch, kv, plans, ids, states, tap))
+    if sink is not None and tap is not None:
+        sink.write(tap)
+    return found
 
 
 def _heads(geometry: HeadGeometry) -> Heads:

@@ -14,12 +14,21 @@ EAGLE, EAGLE_3, SPECULATORS = "eagle", "eagle3", "speculators"
 NUM_DRAFTED = 200  # tokens that a head of EAGLE-3 predicts
 
 
-def write_head(path: Path, layout: str, target: Any, *, seed: int = 0, norm_before_residual: bool = False) -> Path:
+def write_head(
+    path: Path,
+    layout: str,
+    target: Any,
+    *,
+    seed: int = 0,
+    norm_before_residual: bool = False,
+    tapped: list[int] | None = None,
+) -> Path:
     """Write a head for a random Llama or Qwen model.
 
     Args:
         layout: that of the authors of EAGLE and EAGLE-3, or of the package `speculators` (EAGLE-3).
         target: the model of `transformers`.
+        tapped: layers whose inputs a head of EAGLE-3 takes; default: those of its authors.
     """
     path.mkdir(parents=True, exist_ok=True)
     config, generator = target.config, torch.Generator().manual_seed(seed)
@@ -72,6 +81,8 @@ def write_head(path: Path, layout: str, target: Any, *, seed: int = 0, norm_befo
             "t2d": is_drafted,
         }
         entries["draft_vocab_size"] = NUM_DRAFTED
+        if tapped is not None:
+            entries["eagle_config"] = {"eagle_aux_hidden_state_layer_ids": tapped}
     if layout == SPECULATORS:
         names = ("architectures", "draft_vocab_size")
         layer = {name: value for name, value in entries.items() if name not in names}
