@@ -117,7 +117,7 @@ def test_weights_take_the_memory_of_the_file(name: str) -> None:
     assert 0.8 < needed / path.stat().st_size < 1.05
 
 
-@pytest.mark.long  # a hundred seconds in the interpreter
+@pytest.mark.long  # more than six minutes of one core in the interpreter
 def test_a_device_computes_with_the_codes_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """In float32, inputs are not rounded: logits are those of the weights multiplied out."""
     pytest.importorskip("triton")
