@@ -58,7 +58,7 @@ class RuntimeConfig:
         "int8",
         "inputs of linear layers over weights of few bits: int8 (on the CPU, over integers: with a scale for 32 inputs), float (more "
         "precise, and slower on the CPU; on a GPU the same as int8) or float8 (on a GPU, over float8 weights with a scale per output or "
-        "tensor: faster prompts, less precise, and the bits of a row depend on the other rows)",
+        "tensor: for long prompts, less precise, and the bits of a row depend on the other rows)",
     )
     decoder: str = _setting(
         "auto",
@@ -179,8 +179,8 @@ class RuntimeConfig:
     grammar_timeout_s: float = _setting(7.0, "maximum CPU time to compile one constraint, in seconds")
     speculation: str = _setting(
         "auto",
-        "draft tokens and verify several in one step: auto (where no bit changes: native decoders on the CPU), on (with other decoders "
-        "and on a GPU, texts may change by rounding) or off",
+        "draft tokens and verify several in one step: auto (where no bit changes: native decoders on the CPU, and with deterministic on "
+        "a GPU), on (elsewhere texts may change by rounding) or off",
     )
     draft_model: str | None = _setting(
         None,
