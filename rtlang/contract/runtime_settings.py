@@ -30,7 +30,7 @@ class RuntimeSettings(TypedDict, total=False):
     """type of the KV cache: auto (same as dtype), int8 (with a scale for each head of a token; on the CPU) or float8 (on a GPU)"""
     linear_inputs: Literal["int8", "float", "float8"]
     """inputs of linear layers over weights of few bits: int8 (on the CPU, over integers: with a scale for 32 inputs), float (more precise,
-    and slower on the CPU; on a GPU the same as int8) or float8 (on a GPU, over float8 weights with a scale per output or tensor: faster
+    and slower on the CPU; on a GPU the same as int8) or float8 (on a GPU, over float8 weights with a scale per output or tensor: for long
     prompts, less precise, and the bits of a row depend on the other rows)"""
     decoder: Literal["auto", "native", "transformers"]
     """implementation of the model: auto, native (Llama, Gemma 3, Phi-4, ...) or transformers (the model code in transformers)"""
@@ -139,12 +139,13 @@ class RuntimeSettings(TypedDict, total=False):
     grammar_timeout_s: float
     """maximum CPU time to compile one constraint, in seconds"""
     speculation: Literal["auto", "on", "off"]
-    """draft tokens and verify several in one step: auto (where no bit changes: native decoders on the CPU), on (with
-    other decoders and on a GPU, texts may change by rounding) or off
+    """draft tokens and verify several in one step: auto (where no bit changes: native decoders on the CPU, and with
+    deterministic on a GPU), on (elsewhere texts may change by rounding) or off
     """
     draft_model: StrPath | None
-    """a smaller model with the same tokens, on the same device, which drafts tokens where that is expected to save time:
-    a directory or owner/name, as for model; default: none
+    """a smaller model with the same tokens, or a draft head of the model (EAGLE, EAGLE-3), which drafts tokens where that
+    is expected to save time, on the same device: a directory or owner/name, as for model, or mtp for the head in the
+    model's own checkpoint; default: none
     """
     deterministic: bool
     """the same bits for a request whatever else is computed beside it (batch invariance): also with decoders of
