@@ -8,7 +8,7 @@ import torch
 pytest.importorskip("triton")  # not available on every platform
 
 from rtlang_kernels import ops
-from rtlang_kernels_bench import device_checks, device_linear, device_recurrence
+from rtlang_kernels_bench import automaton_checks, device_checks, device_experts, device_linear, device_recurrence
 from rtlang_kernels_bench.device_checks import Attention, Rows
 from rtlang_kernels_bench.output import Output
 from tests.support.kernels.gpu import DEVICE
@@ -56,11 +56,14 @@ def test_all_other_checks_pass_and_are_reported(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(device_recurrence, "CONV", {"short": (8, 3)})
     monkeypatch.setattr(device_recurrence, "SCAN", {})
     monkeypatch.setattr(device_recurrence, "CHECKED_LENGTHS", (4, 1, 3, 1))
+    monkeypatch.setattr(device_experts, "CHECKED", (device_experts.ExpertsShape("small", 4, 2, 64, 32),))
+    monkeypatch.setattr(device_experts, "CHECKED_ROWS", (1, 9))
+    monkeypatch.setattr(automaton_checks, "NUM_STEPS", 1)
     said: list[str] = []
     with Output(echo=said.append) as output:
         device_checks.run_checks(output, DEVICE)
     assert said == [line for line in said if line.startswith("check ")]
-    assert len(said) == 21
+    assert len(said) == 23
     assert output.num_failed == 0
 
 
