@@ -397,7 +397,7 @@ class Engine:
         self._isolation.note_rebuilt()
 
     def _forget_pages(self) -> None:
-        """Put all requests back: the pages hold nothing any more, or what they hold cannot be trusted."""
+        """Put all requests back, because the content of the pages is lost or cannot be trusted."""
         if self.transfers is not None:
             self.transfers.forget_memory()
         self.scheduler.forget_pages()
@@ -407,7 +407,7 @@ class Engine:
         return StepPipeline(*parts, self._forget_pages, clock=self._clock)
 
     def _clock(self) -> float:
-        """Seconds that pass without the draft model, whose steps come between those of the model."""
+        """Seconds without the time of the draft model, whose steps run between steps of the model."""
         model = None if self.drafter is None else self.drafter.model
         return perf_counter() - (0.0 if model is None else model.seconds)
 

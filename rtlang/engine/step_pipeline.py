@@ -80,8 +80,8 @@ class StepPipeline:
         apply: processes the results of rows; returns the outputs.
         isolation: is told which steps failed.
         cost: is told how long steps of a device take; those of the host are measured outside.
-        forget_pages: puts all requests back, since the pages hold nothing any more.
-        clock: in seconds, without those of a draft model.
+        forget_pages: puts all requests back, because the content of the pages is lost.
+        clock: in seconds, without the time of a draft model.
         executor: runs slow background work instead of a dedicated thread; for tests.
     """
 
@@ -260,7 +260,7 @@ class StepPipeline:
                 request.pending.num_tokens -= 1
 
     def _settled(self, launched: _LaunchedStep, results: Sequence[SampledRow]) -> tuple[list[SampledRow], set[Request]]:
-        """Sample the lost rows with masks of the host. Returns the results of all rows, and the requests of these."""
+        """Sample the lost rows with masks of the host. Returns the results of all rows, and the requests of the lost ones."""
         settled, requests = list(results), launched.requests
         lost = [
             index

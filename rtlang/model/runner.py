@@ -33,7 +33,7 @@ class PageMemory(Protocol):
 
     @property
     def gives_back(self) -> bool:
-        """Whether `release` gives memory back: else cached pages cost nothing, however long nobody uses them."""
+        """Whether `release` gives memory back. If not, cached pages cost nothing, even if nobody uses them."""
 
     def release(self, runs: Sequence[tuple[int, int]]) -> None:
         """Give the memory of unused pages back to the system, as (first page, number of pages)."""
@@ -42,13 +42,13 @@ class PageMemory(Protocol):
         """The content of pages: uint8 [len(page_ids), page_bytes]."""
 
     def write_pages(self, pages: Iterable[tuple[int, NDArray[np.uint8]]]) -> None:
-        """Write pages, as (page, what `read_pages` gave for one), each of which is taken from the iterable when it is needed.
+        """Write pages, as (page, its content from `read_pages`); each is taken from the iterable when it is needed.
 
         Returns when steps may read all of them.
         """
 
     def abandon_writes(self) -> None:
-        """Let writes of other threads change nothing from now on, whose iterables give no more pages: their pages are others' now."""
+        """Drop the unfinished writes of other threads, since their pages belong to others now; their iterables have ended."""
 
 
 class StateContent(Protocol):
@@ -69,7 +69,7 @@ class StateContent(Protocol):
         """The content of states: uint8 [len(slots), state_bytes]."""
 
     def write_states(self, states: Iterable[tuple[int, NDArray[np.uint8]]]) -> None:
-        """Write states, as (slot, what `read_states` gave for one); see `PageMemory.write_pages`."""
+        """Write states, as (slot, its content from `read_states`); see `PageMemory.write_pages`."""
 
     def abandon_writes(self) -> None:
         """See `PageMemory.abandon_writes`."""

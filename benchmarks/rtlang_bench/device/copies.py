@@ -1,10 +1,10 @@
-"""Measures the copies of KV pages between a device and the host, and how much they slow what the device computes meanwhile.
+"""Measures copies of KV pages between a device and the host, and how much they slow down steps on the device.
 
 python -m rtlang_bench.device.copies
 
 Pages of a pool of the given shape are read and written in batches, as the tiers below the pool do, alone and beside reductions over a large
-tensor, which stand for decoding steps: both read memory. The bytes that come back must be those that were there. With
-`--device interpreter` this shows that all of it runs.
+tensor, which stand for decoding steps: both read memory. Pages must come back unchanged. `--device interpreter` only shows that the
+command runs.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def flex(case: AttentionCase, measure: Measure, tolerance: float) -> dict[str, f
 def prompt_kernels(case: AttentionCase, measure: Measure, tolerance: float) -> dict[str, float]:
     """Our calls with each of the other candidates for prompts: microseconds by name. Left out if its result differs from ours."""
     from rtlang_kernels.triton.attention.prompt_choice import PromptChoice, PromptShape, choice_for, set_choice
-    from rtlang_kernels.triton.attention.prompt_trial import CHOICES, OLD, candidates
+    from rtlang_kernels.triton.attention.prompt_trial import CHOICES, RECT_ATTN, candidates
 
     args, want = case.plan_args, _ours(case).clone()
     found: dict[str, float] = {}
@@ -82,7 +82,7 @@ def prompt_kernels(case: AttentionCase, measure: Measure, tolerance: float) -> d
     before = choice_for(shape)
     try:
         for name in candidates(shape)[0]:
-            if name != OLD:
+            if name != RECT_ATTN:
                 set_choice(shape, PromptChoice(*CHOICES[name], "benchmark"))
 
                 def measured() -> float:

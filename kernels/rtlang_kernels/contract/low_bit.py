@@ -30,12 +30,12 @@ SUPER_GROUP = 256
 INPUT_GROUP = 32
 """Inputs that are quantized to int8 together in definition A."""
 FLOAT8_BLOCK = 16
-"""Products of float8 have a multiple of it as number of inputs and of outputs."""
+"""Numbers of inputs and of outputs of a float8 product are multiples of this."""
 _MAX_TABLE = 16
 
 
 class LinearInputs(Enum):
-    """What layers over weights of few bits round their inputs to."""
+    """The type to which layers over weights of few bits round their inputs."""
 
     INT8 = "int8"
     """To int8 with a scale for `INPUT_GROUP` inputs, where a backend has such layers (definition A); else not."""
@@ -189,7 +189,7 @@ class StackedWeight:
 
 
 class ColumnsOf:
-    """A weight whose inputs are its columns, in the order in which another weight has them."""
+    """A weight without its order of inputs: column i of its codes belongs to input i."""
 
     input_order = None
 

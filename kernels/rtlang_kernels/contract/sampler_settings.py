@@ -34,7 +34,7 @@ class SamplerSettings:
 
 @dataclass(frozen=True, slots=True)
 class RowSettings:
-    """What GPU kernels need for each row in every step, whatever its number of tokens. Arrays have one entry per row.
+    """Settings of rows in the form of the GPU kernels, the same in every step. Arrays have one entry per row.
 
     Attributes:
         kinds, top_k: int32; a kind is greedy, sampled or filtered.  factors, top_p, min_p: float32.  keys: uint64, of the noise.

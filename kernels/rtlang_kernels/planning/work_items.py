@@ -42,9 +42,8 @@ MIN_SHARED = 32  # keys: a smaller shared rectangle never saves the cost of its 
 MIN_SPLIT = 256  # keys: shorter splits cost more in merging than better balance gains
 SPLIT_STEP = 64  # splits start at multiples of this within their rectangle
 PROGRAMS_PER_MULTIPROCESSOR = 2  # enough to saturate memory, and few enough to all run at once
-UNEVEN_PROGRAMS_PER_MULTIPROCESSOR = (
-    6  # where lengths differ: smaller splits, longest first, so that all multiprocessors end together
-)
+# Where lengths differ: smaller splits, longest first, so that all multiprocessors end together.
+UNEVEN_PROGRAMS_PER_MULTIPROCESSOR = 6
 SEGMENT = 2048  # keys of a split in a fixed order: shorter ones cost memory for partial results of long prompts
 UNEVEN = 1.25  # the longest item over the average one from which lengths differ
 L2_SPEEDUP = 2  # speed of reads from L2, relative to reads from memory

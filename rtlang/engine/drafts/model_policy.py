@@ -99,10 +99,10 @@ class ModelPolicy:
         return self._try(min(rows, key=lambda row: missing[row.request]), missing)
 
     def awaited(self, rows: Sequence[ModelRow], others: Expectation) -> tuple[set[Request], bool]:
-        """The rows that should wait for the token that is being sampled for each, since `draft` is expected to draft for them then.
+        """The rows that should wait for their next token, because drafting after it is expected to pay.
 
         Args:
-            rows: all of which have such a token.
+            rows: whose next token is being sampled.
             others: the next step, if none waits.
         Returns:
             The rows, and whether all other rows of the step should wait too.
@@ -170,7 +170,7 @@ class ModelPolicy:
         rate: float,
         num_rests: int = 1,
     ) -> bool:
-        """Compute what is missing of rows, if that is expected to pay; returns whether it is."""
+        """Compute the missing tokens of rows if that is expected to pay; returns whether it is."""
         behind = [row for row in rows if missing[row.request] > _MAX_TAIL]
         paid_back = self._worth_catching_up(rows, behind, missing, others, rate, num_rests) if behind else []
         if paid_back:

@@ -19,12 +19,12 @@ _STEPS = ((1, 0, 1), (1, 0, 8), (32, 0, 1), (32, _LONG, 1), (128, 0, 1))  # toke
 
 
 def clock_of(runner: Runner) -> Callable[[], float]:
-    """The clock for the steps of a runner: of the thread, which computes on the host, or of what passes while a device computes."""
+    """The clock for the steps of a runner: CPU time of the thread on the host, elapsed time on a device."""
     return perf_counter if runner.is_pipelined else thread_time
 
 
 def measured_cost(config: RuntimeConfig, runner: Runner) -> StepCost:
-    """The cost of steps of a runner that has just been loaded. On the interpreter nothing is measured: its times are no device's."""
+    """The cost of steps of a runner that has just been loaded. Not measured in Triton's interpreter."""
     if config.device == "interpreter":
         return StepCost()
     return calibrated(runner, config.page_size, max_rows=config.row_limit if runner.is_pipelined else None)

@@ -43,15 +43,15 @@ class Loaded:
     """The result of a load.
 
     Attributes:
-        places: the tier of each page that was loaded, in order; empty names for pages without content.
+        tiers: the tier of each page that was loaded, in order; empty names for pages without content.
         seconds: the time that they took, by tier.
-        state_place, state_s: the tier of the state, and the time that it took; None if it is missing, or there is none.
+        state_tier, state_s: the tier of the state, and the time that it took; None if it is missing, or there is none.
         is_slow: whether pages were left out because loading takes longer than computing.
     """
 
-    places: list[str] = field(default_factory=list)
+    tiers: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
-    state_place: str | None = None
+    state_tier: str | None = None
     state_s: float = 0.0
     is_slow: bool = False
 
@@ -102,12 +102,12 @@ class PageLoad:
             assert states is not None
             self._load_state(state, tiers, states, found)
             found.state_s = clock() - started
-            if found.state_place is None:
+            if found.state_tier is None:
                 return found
         if memory.page_bytes:
             memory.write_pages(self._unless_over(self._pages(tiers, memory.page_bytes, found, started, clock)))
         else:
-            found.places += [""] * len(self.page_ids)
+            found.tiers += [""] * len(self.page_ids)
         return found
 
     def _load_state(self, state: StoredState, tiers: Sequence[CacheTier], states: StateContent, found: Loaded) -> None:
@@ -116,7 +116,7 @@ class PageLoad:
             content = _whole(tier, state.digest, states.state_bytes)
             if content is not None:
                 states.write_states(self._unless_over([(self.slot, content)]))
-                found.state_place = tier.name
+                found.state_tier = tier.name
                 return
 
     def _pages(
@@ -139,7 +139,7 @@ class PageLoad:
                     break
             else:
                 return
-            found.places.append(tier.name)
+            found.tiers.append(tier.name)
             yield page_id, content
             after = clock()
             found.seconds[tier.name] = found.seconds.get(tier.name, 0.0) + after - before

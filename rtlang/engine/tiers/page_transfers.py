@@ -395,7 +395,7 @@ class PageTransfers:
 
     def _loaded(self, load: PageLoad, loaded: Loaded) -> None:
         """A load is over."""
-        found, state_tier = loaded.places, loaded.state_place
+        found, state_tier = loaded.tiers, loaded.state_tier
         counts = Counter(tier for tier in found if tier)
         if state_tier is not None:
             self.prices.observe(state_place(state_tier), 1, loaded.state_s)

@@ -63,13 +63,13 @@ class Accelerator(Protocol):
         """Start copying tensors to the host, ordered after earlier launches; does not wait."""
 
     def stopwatch(self) -> Stopwatch:
-        """Measure what is launched from now on."""
+        """Measure the launches from now on."""
 
     def beside(self, work: Callable[[], None]) -> Callable[[], None]:
-        """Launch copies and kernels after all that was launched before, and beside what is launched later. Any thread.
+        """Launch copies and kernels, which run after all earlier launches and concurrently with later ones. Any thread.
 
         Returns:
-            Waits until they are done, on any thread.
+            A function that waits until they are done, on any thread.
         """
 
     def host_buffer(self, num_bytes: int) -> Tensor:
@@ -110,7 +110,7 @@ def accelerator_for(name: str) -> Accelerator:
 
 
 class CudaAccelerator:
-    """The current GPU of the creating thread. All launches and copies are ordered on one stream, but those of `beside`."""
+    """The current GPU of the creating thread. All launches and copies are ordered on one stream, except those of `beside`."""
 
     compiles = True
 

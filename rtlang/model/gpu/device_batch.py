@@ -155,15 +155,15 @@ def resolved(input_ids: Tensor, sources: Tensor, sampled: Tensor) -> Tensor:
     return torch.where(sources >= 0, sampled.index_select(0, sources.clamp(min=0)), input_ids)
 
 
-def sources_of(rows: Sequence[Row], drawn_at: Mapping[int, int]) -> Int32s:
+def sources_of(rows: Sequence[Row], sampled_at: Mapping[int, int]) -> Int32s:
     """Index of each row's first token among the tokens sampled last: int32 [num_rows]; -1 if the host knows it."""
-    return np.array([drawn_at[row.request_id] if row.input_is_pending else -1 for row in rows], dtype=np.int32)
+    return np.array([sampled_at[row.request_id] if row.input_is_pending else -1 for row in rows], dtype=np.int32)
 
 
-def token_sources(batch: Batch, rows: Sequence[Row], drawn_at: Mapping[int, int]) -> Int32s:
+def token_sources(batch: Batch, rows: Sequence[Row], sampled_at: Mapping[int, int]) -> Int32s:
     """Index of each token of a batch among the tokens sampled last: int32 [num_tokens]; -1 if the host knows it."""
     sources = np.full(batch.num_tokens, -1, dtype=np.int32)
-    sources[batch.cu_seqlens_q[:-1]] = sources_of(rows, drawn_at)
+    sources[batch.cu_seqlens_q[:-1]] = sources_of(rows, sampled_at)
     return sources
 
 
@@ -216,7 +216,7 @@ class FixedSteps:
         """Forget the last step: the next one does not continue it."""
         self._before = None
 
-    def write_decoding(self, rows: Sequence[Row], drawn_at: Mapping[int, int]) -> bool:
+    def write_decoding(self, rows: Sequence[Row], sampled_at: Mapping[int, int]) -> bool:
         """Write a step of rows of one token each, all of which are wanted; False if it does not fit."""
         count = len(rows)
         now = _Rows(
@@ -234,7 +234,7 @@ class FixedSteps:
         if not goes_on and not self._set(rows, now):
             return False
         self.plan.input_ids[:count] = np.fromiter((row.token_ids[0] for row in rows), np.int64, count)
-        self.plan.sources[:count] = sources_of(rows, drawn_at)
+        self.plan.sources[:count] = sources_of(rows, sampled_at)
         if self._num_wanted is not None:
             self.plan.wanted[:count] = np.arange(count)
         self._count, self._is_plain, self._before = count, True, now

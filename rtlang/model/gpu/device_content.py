@@ -1,9 +1,9 @@
 """Copies the content of pages and states between a device and the host, beside the steps.
 
 Pages, or states, are gathered on the device into one run of bytes and cross through pinned memory, several in a batch. Batches are launched
-on a stream of their own, after all that was launched before, and only the thread that wants them waits: steps never do. So a read sees what
-earlier steps write, and a write comes after the earlier steps that still use its page. As on the host, the engine sees to it that no later
-step writes a page that is being read (else it discards the copy), or uses one that is being written.
+on a stream of their own, after all earlier launches, and only the thread that wants them waits: steps never do. So a read sees the
+writes of earlier steps, and a write comes after the earlier steps that still use its page. As on the host, the engine ensures that no
+later step writes a page that is being read (otherwise it discards the copy), or uses one that is being written.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class DeviceContent:
             self._readers, self._writers = lanes[:_NUM_LANES], lanes[_NUM_LANES:]
 
     def close(self) -> None:
-        """Let go of the device's memory. Later copies are refused."""
+        """Release the device's memory. Later copies are refused."""
         self._lines = None
         self.abandon_writes()
         self._readers, self._writers = [], []
@@ -90,7 +90,7 @@ class DeviceContent:
         return found
 
     def write(self, items: Iterable[Item]) -> None:
-        """Write the content of items, which is read of the iterable as it is needed. Returns when all are there.
+        """Write the content of items, which are taken from the iterable as needed. Returns when all are written.
 
         Raises:
             RuntimeError: the memory is closed, or the device failed.
@@ -110,7 +110,7 @@ class DeviceContent:
                 lane.wait()
 
     def abandon_writes(self) -> None:
-        """Let writes that have begun change nothing from now on."""
+        """Drop the rest of writes that have begun."""
         with self._launching:
             self._num_abandoned += 1
         for lane in self._writers:
@@ -172,7 +172,7 @@ class DeviceContent:
         return work
 
     def _parts(self, memory: Tensor, num_items: int) -> list[Tensor]:
-        """The places of a batch in the memory of a lane: [num_parts, num_items, words] for each tensor."""
+        """The parts of a batch in the memory of a lane: [num_parts, num_items, words] for each tensor."""
         return [
             memory[start:end].view(lines.dtype).view(lines.shape[0], num_items, lines.shape[2])
             for lines, (start, end) in zip(self._open(), self._places(num_items), strict=True)

@@ -27,12 +27,12 @@ from rtlang_kernels.host.transfer import copy_to_device
 
 @dataclass(frozen=True, slots=True)
 class LostRows:
-    """The rows of a step whose masks the device could not make, as far as the host will learn of them.
+    """The rows of a step whose masks the device could not make, on their way to the host.
 
     Attributes:
-        fetched: whether each row in `places` is lost, on its way to the host.
+        fetched: whether each row in `places` is lost.
         places: index among the sampled rows.
-        logits: [len(places), vocab_size] on the device; those of the lost rows.
+        logits: [len(places), vocab_size] on the device; valid for lost rows.
     """
 
     fetched: Fetched
@@ -56,12 +56,11 @@ class DeviceGrammars:
     def __init__(self, accelerator: Accelerator, vocabulary: Callable[[], Vocabulary], num_slots: int) -> None:
         self._accelerator, self._make_vocabulary, self._num_slots = accelerator, vocabulary, num_slots
         self._store: Any = None
-        self._number_of: dict[
-            int, tuple[ExportedAutomaton, int]
-        ] = {}  # by id(); holds the automaton to keep its id valid
+        # by id(); holds the automaton to keep its id valid
+        self._number_of: dict[int, tuple[ExportedAutomaton, int]] = {}
         self._slot_of: dict[int, int] = {}  # by request, for the step sampled last
         self._in_use: set[int] = set()  # automata of that step
-        self._wanted: set[int] = set()  # those of the step being built
+        self._wanted: set[int] = set()  # automata of the step being built
 
     def warm_up(self, vocab_size: int, dtype: torch.dtype) -> None:
         """Compile the kernels, using temporary memory.

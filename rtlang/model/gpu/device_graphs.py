@@ -58,7 +58,7 @@ class GraphSizes:
     """Which graphs to capture. Each costs a few numbers per token, and the time to capture it.
 
     Attributes:
-        num_rows: maximum number of rows of a step, at most that of tokens.
+        num_rows: maximum number of rows of a step; a row has a token or more.
         num_decoded: tokens up to which graphs are captured at every level, for steps of decoding, with or without drafts. Such a graph
             returns the states of all tokens, a larger one of as many as the largest of these.
         num_tokens: tokens of the largest graph.
@@ -116,11 +116,11 @@ class StepGraphs:
         """Number of steps whose plan extended that of the previous step by one key."""
         return sum(each.plan.num_grown for each in self.steps.values())
 
-    def write(self, step: Step, drawn_at: Mapping[int, int]) -> WrittenStep:
+    def write(self, step: Step, sampled_at: Mapping[int, int]) -> WrittenStep:
         """Write a step into the smallest graph that has as many tokens.
 
         Args:
-            drawn_at: by request id, index of its token among those sampled last.
+            sampled_at: by request id, index of its token among those sampled last.
         Raises:
             ValueError: the step is malformed.
         """
@@ -134,10 +134,10 @@ class StepGraphs:
             if each is not graph:
                 each.forget()
         if batch is None:
-            if graph is not None and graph.write_decoding(rows, drawn_at):
+            if graph is not None and graph.write_decoding(rows, sampled_at):
                 return WrittenStep(graph, None, None, tuple(range(len(rows))), ())
             batch = Batch.from_step(step, self._page_size)
-        sources = token_sources(batch, rows, drawn_at)
+        sources = token_sources(batch, rows, sampled_at)
         if graph is not None and (is_decoding or not graph.write(batch, sources)):
             if not self._has_warned:
                 logger.warning("a step of %d tokens does not fit its graph; launching kernel by kernel", num_tokens)
@@ -220,7 +220,7 @@ def _made(
     plan.upload()
     states = None if memory is None else _states(size, num_rows, kv.device)
     step_states = None if memory is None or states is None else StepStates(memory, states.plan)
-    # A step of more tokens than decode has prompts, which take tiles of every class.
+    # A step of more tokens than decoding has contains prompts, which take tiles of every class.
     levels = range(0 if is_decoded else plan.num_levels - 1, plan.num_levels)
     launches: list[Callable[[], Tensor]] = [
         partial(_compute, decoder, kv, plan, level, batch, sampled, step_states, sink) for level in levels

@@ -1,4 +1,4 @@
-"""The choice of what computes prompts on a GPU, made when a model is loaded (`rtlang_kernels.triton.attention.prompt_trial`)."""
+"""Chooses the kernels for prompts on a GPU when a model is loaded (`rtlang_kernels.triton.attention.prompt_trial`)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rtlang.model.layers.attention import HeadGeometry
 def choose_prompt_kernels(
     geometries: Iterable[HeadGeometry], dtype: torch.dtype, page_size: int, device: torch.device
 ) -> list[str]:
-    """Choose for each head geometry of a model on a GPU; returns the choices for people.
+    """Choose the kernels of each head geometry of a model; returns a line about each.
 
-    The first load on a kind of GPU tries the candidates in a process of its own, for up to three minutes. On another device nothing is
-    chosen.
+    The first load on a kind of GPU tries the candidates in a process of its own, for up to three minutes. Without a GPU there is nothing to
+    choose.
     """
     if device.type != "cuda":
         return []
@@ -32,7 +32,7 @@ def choose_prompt_kernels(
 
 
 def prompt_candidates(device: torch.device) -> str:
-    """What could compute prompts on a device in bfloat16 with heads of 128 elements, and why the rest could not."""
+    """The kernels for prompts that a device can run in bfloat16 with heads of 128 elements, and why it cannot run the others."""
     from rtlang_kernels.triton.attention.prompt_choice import PromptShape
     from rtlang_kernels.triton.attention.prompt_trial import candidates
 

@@ -140,7 +140,7 @@ class PagedKV:
         return found
 
     def write_pages(self, pages: Iterable[tuple[int, NDArray[np.uint8]]]) -> None:
-        """Write what `read_pages` gave into pages on the host."""
+        """Write the content from `read_pages` into pages on the host."""
         for page_id, content in pages:
             start = 0
             for pool in self._pools:

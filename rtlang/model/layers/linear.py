@@ -81,7 +81,7 @@ class Linear:
 
         Args:
             device: default: the CPU.  is_gated: see `__init__`; results are not gated if the formats of gate and up differ.
-            inputs: what those of weights of few bits are rounded to.
+            inputs: type to which layers of few bits round their inputs.
             has_fixed_order: see `__init__`; layers of few bits have it.
         """
         if all(isinstance(part, Tensor) for part in parts):

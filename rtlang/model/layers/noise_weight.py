@@ -9,14 +9,13 @@ from torch import Tensor
 
 from rtlang_kernels.contract.low_bit import GroupedRows, ScaleType, WeightFormat
 
-_POOL = (
-    1 << 23
-)  # codes of which all weights are parts: to draw a code for each weight would take longer than to pack it
+# Codes; every weight is a part of them. Sampling a code for each weight would take longer than packing it.
+_POOL = 1 << 23
 _DEVIATION, _SPREAD = 0.02, 0.4  # of weights, and of scales, which differ by this share
 
 
 class NoisePool:
-    """Codes of a format that are drawn once.
+    """Codes of a format, sampled once.
 
     Args:
         fmt: without super-scales, offsets or a table.
@@ -36,7 +35,7 @@ class NoisePool:
         self.factors = 1 + _SPREAD * (torch.rand(_POOL >> 4, generator=generator) - 0.5)
 
     def weight(self, name: str, shape: tuple[int, int]) -> NoiseWeight | None:
-        """The weight of a name, of parts of the pool; None if the inputs are no multiple of the groups."""
+        """The weight of a name, a part of the pool; None if its inputs are not a multiple of the group."""
         group = 32 if self.format.scales is ScaleType.NONE else self.format.group
         return None if shape[1] % group else NoiseWeight(self, zlib.crc32(name.encode()), shape)
 

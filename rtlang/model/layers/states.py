@@ -105,7 +105,7 @@ class StateMemory:
         return found
 
     def write_states(self, states: Iterable[tuple[int, NDArray[np.uint8]]]) -> None:
-        """Write what `read_states` gave into slots on the host."""
+        """Write the content from `read_states` into slots on the host."""
         for slot, content in states:
             start = 0
             for shape, tensor in zip(self.shapes, self._tensors.values(), strict=True):

@@ -62,7 +62,7 @@ def test_pages_come_from_the_first_tier_that_has_all_of_one() -> None:
     now = iter(range(100))
     found = load_of([5, 0, 4, 1]).run([tier([1]), short, second], runner, None, lambda: float(next(now)))
     assert written(runner) == {5: 1, 0: 2, 4: 3}
-    assert (found.places, found.is_slow) == (["host", "second", "second"], False)
+    assert (found.tiers, found.is_slow) == (["host", "second", "second"], False)
     assert found.seconds == {"host": 1.0, "second": 2.0}
 
 
@@ -71,7 +71,7 @@ def test_a_load_that_is_late_ends() -> None:
     now = iter(range(100))
     found = load_of([5, 0, 4], limit_s=1.5).run([tier([1, 2, 3])], runner, None, lambda: float(next(now)))
     assert written(runner) == {5: 1, 0: 2}
-    assert (found.places, found.is_slow) == (["host", "host"], True)
+    assert (found.tiers, found.is_slow) == (["host", "host"], True)
 
 
 @pytest.mark.parametrize(("end_after", "expected"), [(-1, {5: 1, 0: 2, 4: 3}), (0, {5: 1}), (1, {5: 1, 0: 2})])
@@ -91,11 +91,11 @@ def test_a_thread_that_begins_late_writes_no_page_and_no_state(is_over: bool) ->
     if is_over:
         load.end(runner, states)
     found = load.run([below], runner, states, lambda: 0.0)
-    assert found.state_place == "host"
+    assert found.state_tier == "host"
     assert bool(written(runner)) is bool(states.states[3][0]) is not is_over
 
 
 def test_pages_are_of_no_use_without_the_state() -> None:
     runner, states = FakeRunner(NUM_PAGES, PAGE), FakeStateMemory([(0, 0)] * 4, 64)
     found = load_of([5], StoredState(PAGE, digest_of(9))).run([tier([1])], runner, states, lambda: 0.0)
-    assert (found.state_place, found.places, written(runner)) == (None, [], {})
+    assert (found.state_tier, found.tiers, written(runner)) == (None, [], {})

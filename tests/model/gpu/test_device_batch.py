@@ -133,9 +133,9 @@ def test_a_step_after_another_kind_is_planned_anew() -> None:
     assert float(steps.replay().sum()) == 1
 
 
-def written(steps: FixedSteps, rows: list[Row], drawn_at: dict[int, int]) -> bool:
+def written(steps: FixedSteps, rows: list[Row], sampled_at: dict[int, int]) -> bool:
     batch = Batch.from_step(Step(0, tuple(rows)), PAGE_SIZE)
-    return steps.write(batch, token_sources(batch, rows, drawn_at))
+    return steps.write(batch, token_sources(batch, rows, sampled_at))
 
 
 @pytest.mark.parametrize("num_wanted", [None, 6])

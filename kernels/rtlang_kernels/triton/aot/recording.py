@@ -40,14 +40,14 @@ TARGETS = {
 
 
 class Case(NamedTuple):
-    """Calls of operations. `label` tells their kernels from those of other cases."""
+    """Calls of operations. `label` becomes part of the names of their kernels."""
 
     label: str
     run: Callable[[], object]
 
 
 class _PretendedDriver:
-    """What triton asks of a driver before it compiles a kernel. Kernels are cached by device, so each target is one."""
+    """The driver functions that triton calls before it compiles a kernel. Kernels are cached by device, so each target is one."""
 
     def __init__(self, target: str) -> None:
         self._device, self._target = list(TARGETS).index(target), TARGETS[target].triton

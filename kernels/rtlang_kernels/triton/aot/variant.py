@@ -26,11 +26,11 @@ class CompiledVariant:
     """One kernel with all that determines its code.
 
     Attributes:
-        name: of the kernel, followed by what launched it and its tile.
-        types: the type of each argument; those of pointers have a star, those of constants are "constexpr".
+        name: of the kernel, followed by the label of its case and by its tile.
+        types: the type of each argument; of pointers with a star, of constants "constexpr".
         constants: by name of the argument.
-        attributes: what triton knows of an argument beside its type, by index: most are multiples of 16.
-        options: those that differ from the target's defaults.
+        attributes: properties of arguments beside their types, by index; most are multiples of 16.
+        options: of the compiler, where they differ from the target's defaults.
     """
 
     name: str

@@ -47,8 +47,8 @@ Window = tuple[int | None, int | None]
 
 MAX_GROWTH = SPLIT_STEP  # number of keys by which tails grow before rows are split again
 SLACK_PAGES = MAX_GROWTH  # spare entries per row of the page table
-# Partial rows of a token: of its own keys and of up to seven enclosing rectangles. Tokens beyond MANY_TOKENS are those of prompts, which
-# seldom have more than one rectangle around them; a step of more partial rows is refused.
+# Partial rows of a token: of its own keys and of up to seven enclosing rectangles. Tokens beyond MANY_TOKENS belong to prompts, which
+# seldom have more than one rectangle around them. A step with more partial rows is refused.
 PARTIALS_PER_TOKEN, PARTIALS_PER_FURTHER_TOKEN, MANY_TOKENS = 8, 2, 256
 _NAMES = ("header", "items", "first", "merge_tokens", "merge_start", "merge_rows")
 
@@ -101,9 +101,8 @@ class DecodePlan:
         group = num_q_heads // num_kv_heads
         lines = num_tokens * group  # upper bound on the lines that share a key: wider classes stay empty
         self._has_fixed_order = has_fixed_order
-        self._own_class = (
-            fixed_class(group) if has_fixed_order else bisect_left(LINES, group)
-        )  # of tiles that hold one token
+        # of tiles that hold one token
+        self._own_class = fixed_class(group) if has_fixed_order else bisect_left(LINES, group)
         sizes = [2 * num_tokens + wanted, num_tokens // 2 + wanted, num_tokens // 4 + wanted]
         sizes[self._own_class] = 2 * num_tokens + wanted
         if has_fixed_order:

@@ -1,8 +1,8 @@
 """FlashAttention-3 for rows with many new tokens, if the package `fa3-fwd` is installed and was measured to be faster (`prompt_choice`).
 
-Version 0.0.3 is built without paged keys and values, so those of such rows are gathered first: reading and writing them takes about 2 % of
-the time of a prompt of 8,192 tokens. Rows with fewer new tokens stay with the other kernels. A token's last bits depend on which of both
-computes it, and thereby on how its prompt is cut.
+Version 0.0.3 is built without paged keys and values, so the keys and values of such rows are gathered first, which takes about
+2 % of the time of a prompt of 8,192 tokens. Rows with fewer new tokens stay with the other kernels. The last bits of a token depend on the
+kernel, and so on the chunks of its prompt.
 
 Source: the interface of fa3-fwd 0.0.3 and its build flags.
 """
@@ -24,7 +24,7 @@ INTERFACE, CONFIG = "fa3_fwd_interface", "fa3_fwd_config"
 
 
 class FlashBuild(NamedTuple):
-    """An installed build: its function for sequences of several lengths, and what it was built for."""
+    """An installed build: its function for sequences of several lengths, and the head sizes and types that it supports."""
 
     function: Any
     head_dims: tuple[int, ...]

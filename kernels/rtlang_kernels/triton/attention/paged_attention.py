@@ -279,9 +279,8 @@ def _launch(
                 **early,
             )
     if variant.num_merged:
-        has_few = (
-            variant.num_merged <= FEW_TOKENS and not plan.has_fixed_order
-        )  # a part that is not seen must not move others
+        # In a fixed order parts are merged one by one: an empty part must not regroup the others.
+        has_few = variant.num_merged <= FEW_TOKENS and not plan.has_fixed_order
         block_p, most = MERGE_FEW if has_few else MERGE_MANY
         block_v, block_h = merge_block(num_q_heads, v_head_dim, most)
         merge_parts[(variant.num_merged, -(-num_q_heads // block_h))](

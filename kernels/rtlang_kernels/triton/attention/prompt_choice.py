@@ -22,12 +22,12 @@ class PromptShape(NamedTuple):
 
 
 class PromptChoice(NamedTuple):
-    """What computes prompts.
+    """The kernels chosen for the prompts of a geometry.
 
     Attributes:
         kernel: for tiles of 128 query lines: "rect_attn" or "prompt_attn".
         flash_tokens: rows with at least so many new tokens go to FlashAttention-3; None if none do.
-        reason: why, for people.
+        reason: the measured times, or why nothing was measured.
     """
 
     kernel: str
@@ -35,7 +35,7 @@ class PromptChoice(NamedTuple):
     reason: str
 
     def describe(self) -> str:
-        """The choice and its reason, for people."""
+        """The choice and its reason in one line."""
         flash = f", FlashAttention-3 from {self.flash_tokens} tokens" if self.flash_tokens else ""
         return f"{self.kernel}{flash} ({self.reason})"
 

@@ -1,7 +1,7 @@
-"""Tries what can compute prompts on a GPU, and chooses by correctness and time. Run by `choose` in a process of its own.
+"""Tries the kernels for prompts on a GPU, and chooses by correctness and time. `choose` runs this module in a process of its own.
 
-A kernel that was never run on a kind of GPU may be wrong, fault, or hang. So every candidate is compared with `rect_attn` before it is
-timed, and one that ends or outlasts the process is left out; the figures of those before it count. Results are kept on disk for the GPU,
+A kernel that has never run on a kind of GPU may be wrong, fault, or hang. So every candidate is compared with `rect_attn` before it is
+timed, and one that ends or outlasts the process is left out; earlier figures count. Results are kept on disk for the GPU,
 the versions of torch and triton, and the sources of the kernels.
 """
 
@@ -33,10 +33,10 @@ logger = logging.getLogger(__name__)
 
 SIZES = (512, 2048, 8192)  # new tokens of the prompts that are timed
 LIMIT_S = 180.0  # of the process: it loads torch, compiles the kernels, and runs them for a second
-LARGEST_ERROR = 1e-2  # relative to `rect_attn`: both round weights to 8 bits
+LARGEST_ERROR = 1e-2  # relative to `rect_attn`; both round attention weights to 8 bits
 MIN_GAIN = 0.03  # by which a candidate must be faster
-OLD, NEW, FLASH = "rect_attn", "prompt_attn", "FlashAttention-3"
-CHOICES = {OLD: (OLD, None), NEW: (NEW, None), FLASH: (OLD, 1)}
+RECT_ATTN, PROMPT_ATTN, FLASH = "rect_attn", "prompt_attn", "FlashAttention-3"
+CHOICES = {RECT_ATTN: (RECT_ATTN, None), PROMPT_ATTN: (PROMPT_ATTN, None), FLASH: (RECT_ATTN, 1)}
 """The kernel and the fewest tokens for FlashAttention-3 with which a candidate is tried."""
 
 
@@ -50,13 +50,13 @@ class TrialLine(NamedTuple):
 
 
 def candidates(shape: PromptShape) -> tuple[list[str], str]:
-    """What can be tried, the oldest first and the least proven last, and why the others cannot."""
+    """The kernels that can be tried, the least proven last, and why the others cannot."""
     sizes = shape.head_dim, shape.head_dim, shape.dtype, shape.dtype
     reasons = {
         FLASH: device_reason(shape.device) or flash_reason(*sizes),
-        NEW: device_reason(shape.device) or shape_reason(*sizes, shape.page_size),
+        PROMPT_ATTN: device_reason(shape.device) or shape_reason(*sizes, shape.page_size),
     }
-    found = [OLD, *(name for name, reason in reasons.items() if reason is None)]
+    found = [RECT_ATTN, *(name for name, reason in reasons.items() if reason is None)]
     return found, "; ".join(f"no {name}: {reason}" for name, reason in reasons.items() if reason is not None)
 
 
@@ -74,13 +74,13 @@ def decide(lines: Iterable[TrialLine], names: list[str], excuses: str) -> Prompt
             wrong.append(f"{line.candidate} is wrong on {line.tokens} tokens (error {line.error:.1e})")
     broken = [f"{name} did not finish" for name in names if len(us[name]) < len(SIZES)]
     usable = [name for name in names if len(us[name]) == len(SIZES) and not any(name in text for text in wrong)]
-    if OLD not in usable:
-        return PromptChoice(OLD, None, "; ".join([*wrong, *broken, "the trial failed"]))
+    if RECT_ATTN not in usable:
+        return PromptChoice(RECT_ATTN, None, "; ".join([*wrong, *broken, "the trial failed"]))
 
     def is_faster(name: str, than: str, tokens: int) -> bool:
         return name in usable and us[name][tokens] < us[than][tokens] * (1 - MIN_GAIN)
 
-    kernel = NEW if is_faster(NEW, OLD, SIZES[-1]) else OLD
+    kernel = PROMPT_ATTN if is_faster(PROMPT_ATTN, RECT_ATTN, SIZES[-1]) else RECT_ATTN
     fewest = None
     for tokens in reversed(SIZES):
         if not is_faster(FLASH, kernel, tokens):
@@ -92,14 +92,14 @@ def decide(lines: Iterable[TrialLine], names: list[str], excuses: str) -> Prompt
 
 
 def choose(shape: PromptShape, run: Callable[[PromptShape], list[TrialLine]] | None = None) -> PromptChoice:
-    """Choose for a geometry from now on in this process. Tries the candidates once per GPU, and logs what was chosen.
+    """Choose the kernels of a geometry for this process, and log the choice. Tries the candidates once per kind of GPU.
 
     Args:
         run: makes the trial; default: in a process of its own.
     """
     names, excuses = candidates(shape)
-    if names == [OLD]:
-        choice = PromptChoice(OLD, None, excuses)
+    if names == [RECT_ATTN]:
+        choice = PromptChoice(RECT_ATTN, None, excuses)
     else:
         path = cache_dir() / f"prompts-{_digest(shape)}.json"
         lines = _stored(path)
@@ -115,7 +115,7 @@ def choose(shape: PromptShape, run: Callable[[PromptShape], list[TrialLine]] | N
 
 
 def run_apart(shape: PromptShape) -> list[TrialLine]:
-    """Try the candidates in a process of its own; what it printed before it ended, failed or was stopped."""
+    """Try the candidates in a process of its own; returns the lines that it printed before it ended, failed or was stopped."""
     described = json.dumps([str(shape.device), str(shape.dtype).removeprefix("torch."), *shape[2:]])
     command = [sys.executable, "-m", __name__, described]
     try:
@@ -146,7 +146,7 @@ def trial(
         for tokens in sizes:
             attend = _prompt(shape, tokens, generator)
             got = attend()
-            set_choice(shape, PromptChoice(*CHOICES[OLD], "on trial"))
+            set_choice(shape, PromptChoice(*CHOICES[RECT_ATTN], "on trial"))
             want = attend()
             set_choice(shape, PromptChoice(*CHOICES[name], "on trial"))
             error = float((got.float() - want.float()).norm() / want.float().norm())

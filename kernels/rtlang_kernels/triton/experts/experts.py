@@ -1,8 +1,8 @@
 """Experts of a layer on a GPU: five launches for any number of tokens, which a captured graph may hold.
 
 `route` chooses the experts. Pairs are sorted by expert on the device, and cut into blocks of one expert each; the host only knows how many
-blocks there may be, and programs of the others end at once. The first product ends in the gate. Results of a token are added in the order
-of its slots. Weights of few bits stay as the file has them (`linear.low_bit_linear`): those of all experts are one weight.
+blocks there may be, and surplus programs end at once. The first product applies the gate. Results of a token are added in the order
+of its slots. Weights of few bits stay as the file has them (`linear.low_bit_linear`); all experts of a layer are one weight.
 """
 
 from __future__ import annotations
@@ -22,11 +22,8 @@ from rtlang_kernels.triton.linear.low_bit_linear import MIDDLE_ROWS, SMALL_ROWS,
 from rtlang_kernels.triton.linear.stored_codes import StoredFormat, store
 from rtlang_kernels.triton.primitives.jit import check_device, current_device, is_interpreting
 
-CHUNK, STEP, CHUNK_STEP = (
-    512,
-    16,
-    8,
-)  # pairs of a program that sorts, and those it compares at a time; chunks it reads at a time
+CHUNK, STEP = 512, 16  # pairs of a program that sorts, and pairs that it compares at a time
+CHUNK_STEP = 8  # chunks whose counts it reads at a time
 SUM_BLOCK = 1024
 _FIELDS = int(routing.BLOCK_FIELDS.value)
 Launch = Callable[..., None]

@@ -50,7 +50,7 @@ class StagedSettings:
 
 
 def row_settings(settings: SamplerSettings) -> RowSettings:
-    """Derive what rows need in every step from their settings."""
+    """Derive the form that the kernels need from the settings of rows."""
     is_sampled = settings.temperature >= GREEDY_TEMPERATURE
     one = np.float32(1.0)
     factors = np.where(is_sampled, one / np.where(is_sampled, settings.temperature, one), one).astype(np.float32)
@@ -61,7 +61,7 @@ def row_settings(settings: SamplerSettings) -> RowSettings:
 
 
 def stage(settings: SamplerSettings, device: torch.device) -> StagedSettings:
-    """Derive what each row needs and copy it to the device, without waiting."""
+    """Derive the form that the kernels need and copy it to the device, without waiting."""
     return stage_rows(row_settings(settings), settings.steps, settings.mask_rows, device, settings.bitmask)
 
 

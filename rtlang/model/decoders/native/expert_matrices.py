@@ -1,7 +1,8 @@
 """The matrices of the experts of a layer, in any of the layouts of published checkpoints.
 
-A checkpoint has two or three matrices an expert, or two tensors of all experts; gate and up are apart, or in one matrix in which their rows
-follow one another or take turns. A backend that computes all experts at once gets them as one weight, else each expert has its layers.
+A checkpoint has two or three matrices per expert, or two tensors of all experts. Gate and up are separate, or one matrix with the rows of
+gate first or with alternating rows. A backend that computes all experts at once gets them as one weight; otherwise each expert has layers
+of its own.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class ExpertMatrices:
 
     Args:
         source: the weights.  prefix: of their names, with the part's.
-        config: what the experts are.  hidden_size: inputs and outputs of an expert.
+        config: of the experts.  hidden_size: inputs and outputs of an expert.
 
     Attributes:
         gate: the activation, for the order of outputs that the layers have.

@@ -40,18 +40,18 @@ class SharedExpert:
         return y * weights.to(h.dtype)
 
 
-class PackedPairs:
-    """The layers of each expert, packed one at a time, as `Experts` of a gate.
+class SeparateExperts:
+    """Experts whose layers are packed one expert at a time; called like `Experts`, with a backend.
 
     Attributes:
         linears: all layers.
     """
 
     def __init__(self, up: Sequence[Linear], down: Sequence[Linear], gate: ExpertGate) -> None:
-        """Take the first and the second layer of each expert; layers without silu(first half) * second half have no gate."""
+        """Take the first and the second layer of each expert. First layers have a gate only if it is silu(first half) * second half."""
         self.linears, self._gate = (*up, *down), gate
         self._up, self._down = up, down
-        self._experts: Experts | None = None  # made by the first step, when the layers are tuned
+        self._experts: Experts | None = None  # made by the first step, after the layers were tuned
 
     def __call__(self, h: Tensor, expert_ids: Tensor, weights: Tensor, backend: Backend) -> Tensor:
         """See `Experts`; `backend` makes them of the layers."""
@@ -63,7 +63,7 @@ class PackedPairs:
 
 
 def gated(up: Tensor, gate: ExpertGate, backend: Backend) -> Tensor:
-    """The activation of outputs [num_pairs, 2 * width] of first layers; a row's bits depend on this row only."""
+    """Apply a gate to outputs [num_pairs, 2 * width] of first layers. The bits of a row depend on this row only."""
     first, second = (up[:, ::2], up[:, 1::2]) if gate.is_alternating else up.chunk(2, 1)
     first, second = first.float(), second.float()
     if gate.limit is not None:
@@ -79,26 +79,26 @@ class ExpertsPart:
     Args:
         config: what they are.
         router: [hidden_size] -> [num_experts].
-        experts: all of them in one call, or the layers of each.
+        experts: of the layer, stacked or separate.
         shared: the expert of all tokens, or None.
     """
 
     def __init__(
-        self, config: ExpertsConfig, router: Linear, experts: Experts | PackedPairs, shared: SharedExpert | None
+        self, config: ExpertsConfig, router: Linear, experts: Experts | SeparateExperts, shared: SharedExpert | None
     ) -> None:
         self.config, self._router, self._experts, self._shared = config, router, experts, shared
 
     @property
     def linears(self) -> tuple[Linear, ...]:
         """The linear layers."""
-        own = self._experts.linears if isinstance(self._experts, PackedPairs) else ()
+        own = self._experts.linears if isinstance(self._experts, SeparateExperts) else ()
         shared = () if self._shared is None else (*self._shared.part.linears, self._shared.gate)
         return self._router, *own, *shared
 
     def add_to(self, residual: Tensor | None, h: Tensor, step: LayerStep) -> Tensor | None:
         """Compute normed states h [num_tokens, hidden_size]. Returns the result, which is not added yet."""
         expert_ids, weights = step.backend.route(self._router(h), self.config.num_slots, self.config.is_normalized)
-        if isinstance(self._experts, PackedPairs):
+        if isinstance(self._experts, SeparateExperts):
             y = self._experts(h, expert_ids, weights, step.backend)
         else:
             y = self._experts(h, expert_ids, weights)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from rtlang.model.decoders.native.delta_part import DeltaPart
 from rtlang.model.decoders.native.expert_matrices import ExpertMatrices
-from rtlang.model.decoders.native.experts_part import ExpertsPart, PackedPairs, SharedExpert
+from rtlang.model.decoders.native.experts_part import ExpertsPart, SeparateExperts, SharedExpert
 from rtlang.model.decoders.native.layers import AttentionPart, FeedForwardPart, Layer
 from rtlang.model.layers.linear import Linear, own_memory
 from rtlang.model.layers.weight_source import WeightSource, matrix
@@ -55,7 +55,7 @@ class LayerLoader:
         """Read layer `index`.
 
         Args:
-            inputs: of its attention; default: the states of the model.
+            inputs: number of inputs of its attention; default: the hidden size.
         Raises:
             ModelLoadError: a tensor is missing or has another shape.
         """
@@ -171,13 +171,13 @@ class LayerLoader:
         hidden = self.config.hidden_size
         matrices = ExpertMatrices(self.source, f"{prefix}experts.", own, hidden)
         layers = None if self.stack is None else matrices.stacked()
-        packed: Experts | PackedPairs
+        packed: Experts | SeparateExperts
         if self.stack is not None and layers is not None:
             packed = self.stack(*layers, own.num_experts, matrices.gate)
         else:
             if self.stack is not None:
                 logger.warning("%sexperts have weights of several formats: they are computed one at a time", prefix)
-            packed = PackedPairs(*matrices.packed(self.make), matrices.gate)
+            packed = SeparateExperts(*matrices.packed(self.make), matrices.gate)
         shared = None
         if own.shared_size is not None:
             shared = SharedExpert(

@@ -12,7 +12,7 @@ import torch
 
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.decoders.native.expert_matrices import ExpertMatrices
-from rtlang.model.decoders.native.experts_part import PackedPairs
+from rtlang.model.decoders.native.experts_part import SeparateExperts
 from rtlang.model.layers.checkpoint_source import CheckpointSource
 from rtlang.model.layers.linear import Linear
 from rtlang.model.loading.layer_table import ExpertsConfig
@@ -60,7 +60,7 @@ def test_experts_of_every_layout_are_the_stock_module(
 
     monkeypatch.setenv("RTLANG_KERNELS", "reference")  # layers that round nothing
     up, down = matrices.packed(partial(Linear.of_parts, dtype=torch.float32))
-    found = PackedPairs(up, down, matrices.gate)(x, chosen, slots, dispatch.REFERENCE)
+    found = SeparateExperts(up, down, matrices.gate)(x, chosen, slots, dispatch.REFERENCE)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
     pytest.importorskip("triton")
