@@ -16,8 +16,10 @@ from rtlang.contract.errors import ConfigError
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import Row, Step
 from rtlang.model.device_runner import DeviceRunner
+from rtlang.model.gpu import device_graphs
 from rtlang_kernels.planning import work_items
 from rtlang_kernels.triton.attention import decode_plan
+from tests.support.long_tests import is_long
 from tests.support.models.model_steps import Pages, TrackedSequence, all_logits, next_row, ragged_logits
 from tests.support.models.tiny_models import VOCAB_SIZE, make_checkpoint
 
@@ -29,7 +31,8 @@ GREEDY = SamplingParams(logprobs=2)
 
 @pytest.fixture(autouse=True)
 def short_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Contexts of a few pages have several parts."""
+    """Contexts of a few pages have several parts, and steps of more than 32 tokens are launched kernel by kernel."""
+    monkeypatch.setattr(device_graphs, "GRAPH_TOKENS", (1, 2, 32))
     monkeypatch.setattr(work_items, "SEGMENT", SEGMENT)
     monkeypatch.setattr(decode_plan, "SEGMENT", SEGMENT)
     if DEVICE == "interpreter":
@@ -50,7 +53,7 @@ def alone(runner: DeviceRunner, token_ids: list[int]) -> torch.Tensor:
 
 
 def test_logits_do_not_depend_on_the_step(tmp_path: Path) -> None:
-    """Alone, in chunks beside others, and among 31 and 64 rows."""
+    """Alone, in chunks beside others, and among many rows."""
     path = make_checkpoint(tmp_path, "mistral", num_hidden_layers=1, num_key_value_heads=1)
     runner = loaded(path, dtype="float32")
     assert runner.is_row_invariant
@@ -65,7 +68,7 @@ def test_logits_do_not_depend_on_the_step(tmp_path: Path) -> None:
         assert torch.equal(found, want[start : start + size])
     short = [[row, 1] for row in range(64)]
     want = alone(runner, short[0])
-    for num_rows in (31, 64):
+    for num_rows in (31, 64) if is_long() else (64,):
         pages = Pages(NUM_PAGES, seed=num_rows)
         rows = [next_row(TrackedSequence(ids), len(ids), pages, PAGE_SIZE) for ids in short[:num_rows]]
         assert torch.equal(all_logits(runner, rows)[0], want)
@@ -80,7 +83,7 @@ def test_logits_of_ragged_steps_with_a_shared_prefix(family: str, dtype: str, tm
 
 
 def test_replayed_steps_have_the_same_bits(tmp_path: Path) -> None:
-    """A token in a replayed step of one and of two rows, beside a prompt, and as the last of a chunk."""
+    """A token in a replayed step of one and of two rows, beside a prompt, and as the last of a replayed and of a launched chunk."""
     runner = loaded(make_checkpoint(tmp_path, "llama", num_hidden_layers=1), dtype="float32")
     pages = tuple(range(6))
     other = Row(1, [9], 20, (10, 11), 0, True, GREEDY)
@@ -91,13 +94,14 @@ def test_replayed_steps_have_the_same_bits(tmp_path: Path) -> None:
         [Row(0, [5], len(PROMPT), pages, 0, True, GREEDY), other],
         [Row(0, [5], len(PROMPT), pages, 0, True, GREEDY), Row(1, PROMPT[:20], 0, (10, 11), 0, False, GREEDY)],
         [Row(0, [*PROMPT[50:], 5], 50, pages, 0, True, GREEDY)],
+        [Row(0, [*PROMPT[16:], 5], 16, pages, 0, True, GREEDY)],
     ]
     found = []
     for number, rows in enumerate([[before, companion], *steps]):
         flight = runner.launch(Step(number, tuple(rows)))
         runner.sample(flight, tuple(rows), None)
         found.append(runner.collect(flight).rows[0])
-    assert runner.num_replayed == 2
+    assert (runner.num_replayed, runner.num_eager) == (4, 2)
     results = [(row.token_id, row.logprob) for row in found[1:]]
     assert results[0][1] is not None
     assert results == [results[0]] * len(steps)
