@@ -103,8 +103,8 @@ __main__.record = lambda target, _: [
 statuses.append(__main__.main(small))
 (folder / "statuses.json").write_text(json.dumps(statuses))
 """
-"""Compiles chosen variants; then one with too little shared memory, with enough, and with too few registers. All in one process that records
-the variants once: both take seconds."""
+"""Compiles chosen variants; then one with too little shared memory, with enough, and with too few registers. All in one process, which
+records the variants once."""
 
 
 class Compiled(NamedTuple):
