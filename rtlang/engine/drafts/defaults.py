@@ -6,6 +6,7 @@ import logging
 
 from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import ConfigError
 from rtlang.contract.process.thread_watch import ThreadWatch, exclude_computation
 from rtlang.engine.drafts.call_sites import CallSites
 from rtlang.engine.drafts.draft_model import DraftModel
@@ -22,6 +23,7 @@ from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.draft_heads.head_runner import HeadRunner
 from rtlang.model.draft_heads.loading import names_head
 from rtlang.model.draft_runner import DeviceDraftRunner, DraftRunner
+from rtlang.model.host_runner import HostRunner
 from rtlang.model.runner import Runner
 
 logger = logging.getLogger(__name__)
@@ -49,13 +51,21 @@ def draft_runner_for(config: RuntimeConfig, runner: Runner) -> Runner | None:
 
     Args:
         runner: of the model. On a device it must not be loaded yet: it leaves memory to the draft model.
+    Raises:
+        ModelLoadError: the draft model or head cannot be read.
+        ConfigError: a draft head with several ranks or a script.
     """
     if config.draft_model is None:
         return None
     if isinstance(runner, DeviceRunner) and not config.may_draft(is_row_invariant=runner.is_row_invariant):
-        _warn_unused()
         return None
     if names_head(config):  # which the runner of the model loads
+        if config.tensor_parallel > 1:
+            raise ConfigError("draft_model", config.draft_model, "draft heads require tensor_parallel 1")
+        if not isinstance(runner, DeviceRunner | HostRunner):
+            raise ConfigError(
+                "draft_model", config.draft_model, "draft heads require a model with weights, not a script"
+            )
         return None
     return DeviceDraftRunner(config, runner) if isinstance(runner, DeviceRunner) else DraftRunner(config, runner)
 
@@ -77,20 +87,17 @@ def load_draft_model(
     if isinstance(head, HeadRunner):
         pages, cost = HeadPages(head, config.page_size), measured_cost(config, head)
         return DraftModel(config, head, runner.model_config.vocab_size, cost=cost, pages=pages)
-    if draft_runner is None:
+    if config.draft_model is None:
         return None
     if not config.may_draft(is_row_invariant=runner.is_row_invariant):
-        _warn_unused()
+        logger.warning(
+            "draft_model is not used: drafts could change texts of this model by rounding; speculation=on allows that"
+        )
         return None
+    assert draft_runner is not None
     draft_runner.load()
     exclude_computation(watch, draft_runner)
     cost = measured_cost(config, draft_runner)
     model = DraftModel(config, draft_runner, runner.model_config.vocab_size, cost=cost)
     logger.info("draft model %s with a KV pool of %d pages", config.draft_model, model.num_pages)
     return model
-
-
-def _warn_unused() -> None:
-    logger.warning(
-        "draft_model is not used: drafts could change texts of this model by rounding; speculation=on allows that"
-    )

@@ -64,8 +64,8 @@ def is_head(entries: Mapping[str, Any], names: Collection[str]) -> bool:
         entries: the content of its config.json.
         names: of its tensors.
     """
-    architectures = entries.get("architectures") or []
-    is_named = any("eagle" in str(name).lower() for name in architectures)
+    architectures = entries.get("architectures")
+    is_named = isinstance(architectures, list) and any("eagle" in str(name).lower() for name in architectures)
     return is_named or "speculators_model_type" in entries or {"fc.weight", "model.fc.weight"} & set(names) != set()
 
 
@@ -155,7 +155,7 @@ def _layer_entries(directory: Path, raw: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(inner, dict):
         kind = inner.get("model_type", kind)
         found["num_hidden_layers"] = raw.get("num_hidden_layers", raw.get("num_layers", 1))
-    if kind not in _BASES:
+    if not isinstance(kind, str) or kind not in _BASES:
         kind = next((base for base in _BASES if str(kind).startswith(base)), None)
     if kind is None:
         raise _failure(
@@ -197,7 +197,7 @@ def _tapped_layers(directory: Path, raw: Mapping[str, Any], num_layers: int) -> 
     if (
         not isinstance(given, list)
         or not given
-        or not all(isinstance(each, int) and 0 <= each < num_layers for each in given)
+        or not all(type(each) is int and 0 <= each < num_layers for each in given)  # True is none
     ):
         raise _failure(
             directory,

@@ -67,8 +67,6 @@ def load_draft_head(config: RuntimeConfig, decoder: Decoder, target: ModelConfig
             name,
             f"draft heads require a model of the native decoder: {target.native_obstacle or 'decoder is transformers'}",
         )
-    if config.tensor_parallel > 1:
-        raise ConfigError("draft_model", name, "draft heads require tensor_parallel 1")
     weights, files = open_checkpoint(settings, directory, target.quantization if is_own else None)
     names = weights.names()
     head_config = mtp_head(directory, names, target) if is_own else read_head(directory, names, target)
@@ -104,10 +102,11 @@ def _token_ids(directory: Path, files: list[Path], config: HeadConfig, device: t
                 break
     else:  # its name is that of a tensor of these files
         raise AssertionError(config.names[_OFFSETS])
-    token_ids = torch.arange(len(offsets)) + offsets.long()
+    is_list = offsets.shape == (config.num_outputs,) and not (offsets.is_floating_point() or offsets.is_complex())
+    token_ids = torch.arange(config.num_outputs) + offsets.long() if is_list else offsets
     num_tokens = config.layers.vocab_size
     if (
-        len(offsets) != config.num_outputs
+        not is_list
         or len(set(token_ids.tolist())) != len(offsets)
         or not 0 <= int(token_ids.min()) <= int(token_ids.max()) < num_tokens
     ):

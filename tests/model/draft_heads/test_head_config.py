@@ -93,6 +93,8 @@ def test_a_model_is_no_head() -> None:
     assert is_head(EAGLE_3, ())
     assert is_head(SPECULATORS, ())
     assert is_head(EAGLE, NAMES_OF_EAGLE)
+    for damaged in (7, True, {"eagle": 1}, "eagle"):
+        assert not is_head({"architectures": damaged}, ())
     assert not is_head(EAGLE, ("model.embed_tokens.weight", "model.layers.0.self_attn.q_proj.weight"))
 
 
@@ -101,12 +103,18 @@ def test_a_model_is_no_head() -> None:
     [
         ({**EAGLE, "vocab_size": 1000}, NAMES_OF_EAGLE, "vocab_size = 1000: expected 128256, that of the model"),
         ({**EAGLE, "model_type": "mamba"}, NAMES_OF_EAGLE, "model_type = 'mamba': expected llama, qwen2, qwen3"),
+        ({**EAGLE, "model_type": ["llama"]}, NAMES_OF_EAGLE, r"model_type = \['llama'\]: expected llama, qwen2, qwen3"),
         ({**EAGLE, "hidden_act": "relu"}, NAMES_OF_EAGLE, "hidden_act 'relu' is not silu"),
         ({**EAGLE_3, "draft_vocab_size": 0}, NAMES_OF_EAGLE_3, "draft_vocab_size = 0: expected 1 to 128256"),
         (
             {**SPECULATORS, "eagle_aux_hidden_state_layer_ids": [2, 40]},
             NAMES_OF_EAGLE_3,
             r"eagle_aux_hidden_state_layer_ids = \[2, 40\]: expected layers of the model, 0 to 31",
+        ),
+        (
+            {**SPECULATORS, "eagle_aux_hidden_state_layer_ids": [True, 2, 3]},
+            NAMES_OF_EAGLE_3,
+            r"eagle_aux_hidden_state_layer_ids = \[True, 2, 3\]: expected layers of the model, 0 to 31",
         ),
     ],
 )

@@ -12,8 +12,11 @@ from safetensors.torch import load_file, save_file
 
 from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.errors import ConfigError, ModelLoadError
+from rtlang.engine.drafts.defaults import draft_runner_for, load_draft_model
 from rtlang.model.draft_heads.loading import load_draft_head
+from rtlang.model.host_runner import HostRunner
 from rtlang.model.loader import load_model
+from rtlang.model.scripted.scripted_runner import ScriptedRunner
 from tests.support.models.draft_heads import EAGLE, EAGLE_3, write_head
 from tests.support.models.tiny_models import make_checkpoint, make_model
 
@@ -57,6 +60,9 @@ def test_an_embedding_that_is_a_copy_takes_no_memory(target: Path, tmp_path: Pat
         (EAGLE_3, {"lm_head.weight": None}, "no lm_head.weight for its 200 tokens"),
         (EAGLE_3, {"d2t": torch.zeros(100, dtype=torch.int64)}, "tensor d2t: expected 200 different tokens of 259"),
         (EAGLE_3, {"d2t": torch.full((200,), 100)}, "tensor d2t: expected 200 different tokens of 259"),
+        (EAGLE_3, {"d2t": torch.zeros(200, 1, dtype=torch.int64)}, "tensor d2t: expected 200 different tokens of 259"),
+        (EAGLE_3, {"d2t": torch.tensor(5)}, "tensor d2t: expected 200 different tokens of 259"),
+        (EAGLE_3, {"d2t": torch.full((200,), 0.5)}, "tensor d2t: expected 200 different tokens of 259"),
     ],
 )
 def test_refusals_name_the_tensor(
@@ -80,3 +86,24 @@ def test_refusals_name_the_setting(target: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelLoadError, match="has no multi-token prediction layer"):
         load(target, "mtp")
     assert load(target, path, speculation="on") is not None
+
+
+def test_a_head_that_cannot_be_used_is_refused_or_reported(
+    target: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    head = str(write_head(tmp_path / "head", EAGLE, make_model(**LAYERS)))
+    divided = RuntimeConfig(model=str(target), draft_model=head, tensor_parallel=2)
+    with pytest.raises(ConfigError, match=r"draft_model = .*head.*: draft heads require tensor_parallel 1"):
+        draft_runner_for(divided, HostRunner(divided))
+    script = RuntimeConfig(model="script:replies.json", draft_model=head)
+    with pytest.raises(ConfigError, match=r"draft_model = .*head.*: draft heads require a model with weights"):
+        draft_runner_for(script, ScriptedRunner(script))
+    config = RuntimeConfig(
+        model=str(target), draft_model=head, decoder="transformers", dtype="float32", num_threads=1, num_pages=8
+    )
+    runner = HostRunner(config)
+    assert draft_runner_for(config, runner) is None
+    runner.load()  # its texts could change by rounding, so it has no drafts
+    assert load_draft_model(config, runner, None) is None
+    assert "draft_model is not used" in caplog.text
+    runner.close()
