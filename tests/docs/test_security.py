@@ -197,7 +197,15 @@ CLAIMS: dict[str, tuple[str, ...]] = {
         "tests/model/loading/gguf/test_header.py::test_limits_hold_in_huge_files",
         "tests/model/loading/gguf/test_header.py::test_headers_have_a_limit",
     ),
-    "Pickled checkpoints are never loaded": ("tests/test_forbidden.py::test_nothing_runs_data_as_code",),
+    "The first load of a model on an H100 or H200 starts": (
+        "tests/kernels/triton/attention/test_prompt_trial.py::test_what_a_broken_process_printed_counts",
+    ),
+    "Its figures are JSON in `RTLANG_CACHE_DIR`": (
+        "tests/kernels/triton/attention/test_prompt_trial.py::test_a_choice_is_made_once_and_kept",
+    ),
+    "Pickled checkpoints, also of draft heads, are never loaded": (
+        "tests/test_forbidden.py::test_nothing_runs_data_as_code",
+    ),
     "A chat template, which a request may also bring": (
         "tests/test_forbidden.py::test_templates_are_rendered_in_a_sandbox",
         "tests/model/text/test_chat_template.py::test_what_would_not_end_or_fill_the_memory_or_leave_the_sandbox_is_an_error",
@@ -251,6 +259,7 @@ ADVICE = (
     "rtlang constrains the form of a text, not its meaning.",
     "A checksum is not a signature: keep the directory writable for trusted users only.",
     "Nothing signs this code:",
+    "A changed one can choose a slower or less exact kernel",
     "A program is your own Python code and runs with your rights.",
 )
 
