@@ -23,7 +23,7 @@ MAX_SECONDS = 1e6
 """Maximum of every setting in seconds: longer timeouts overflow the clocks of some platforms."""
 _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(@[\w./-]+)?", re.ASCII)
 LEAST_DEVICE_ROWS = 64
-"""Rows of a step on a device unless its memory is for more."""
+"""Default of `max_rows` on a device whose memory has room for few rows, or is not known yet."""
 # More rows would keep the host from preparing a step in the time of one. With 8 tokens per row, rows that end are replaced at once, if
 # prompts are up to seven times as long as outputs.
 _MAX_DEVICE_ROWS, _STEP_TOKENS, _STEP_TOKENS_PER_ROW, _MAX_DEVICE_STEP_TOKENS = 512, 1024, 8, 2048
@@ -144,7 +144,7 @@ class RuntimeConfig:
     policy: str = _setting("program", "order of waiting requests: program, fcfs or longest_prefix")
     max_rows: int | None = _setting(
         None,
-        "maximum number of requests in one step; default: 256 on the CPU, on a GPU as many sequences of 1024 tokens as the KV pool holds, "
+        "maximum number of requests in one step; default: 256 on the CPU; on a GPU as many sequences of 1024 tokens as the KV pool holds, "
         "from 64 to 512",
     )
     max_running: int | None = _setting(
@@ -154,8 +154,8 @@ class RuntimeConfig:
     )
     max_step_tokens: int | None = _setting(
         None,
-        "maximum number of tokens in one step; longer prompts are computed in chunks; default: 1024, on a GPU 8 per row and 2048 at most "
-        "if that is more",
+        "maximum number of tokens in one step; longer prompts are computed in chunks; default: 1024 on the CPU; on a GPU 8 per row, from "
+        "1024 to 2048",
     )
     max_shared_step_tokens: int | None = _setting(
         None,
@@ -298,7 +298,7 @@ class RuntimeConfig:
 
     @property
     def has_tiers(self) -> bool:
-        """Whether pages go to, or come from, tiers below the KV pool; peers may also be named later, where pages are served."""
+        """Whether there are tiers below the KV pool: host memory, files or peers."""
         return self.cache_host_bytes is not None or self.cache_dir is not None or self.cache_peers is not None
 
     @property
@@ -315,7 +315,7 @@ class RuntimeConfig:
 
     @property
     def row_limit(self) -> int:
-        """`max_rows` or its default; the least one on a GPU, whose runner decides when it has loaded the model."""
+        """`max_rows` or its default: on a GPU the least one, until its runner has loaded the model."""
         return self.max_rows or (256 if self.device == "cpu" else LEAST_DEVICE_ROWS)
 
     @property
@@ -326,7 +326,7 @@ class RuntimeConfig:
 
     @property
     def step_limit(self) -> int:
-        """`max_step_tokens` or its default; the least one on a GPU, as `row_limit`."""
+        """`max_step_tokens` or its default: on a GPU the least one, as for `row_limit`."""
         return self.max_step_tokens or _STEP_TOKENS
 
     @property
@@ -336,7 +336,7 @@ class RuntimeConfig:
         return min(self.step_limit, self.max_shared_step_tokens or default)
 
     def with_device_rows(self, num_rows: int) -> RuntimeConfig:
-        """The settings of a device whose memory is for so many rows: limits that are not set follow from it."""
+        """These settings, with the limits that are not set chosen for a device whose memory has room for `num_rows` rows."""
         rows = self.max_rows or min(max(num_rows, LEAST_DEVICE_ROWS), _MAX_DEVICE_ROWS)
         tokens = min(max(_STEP_TOKENS, _STEP_TOKENS_PER_ROW * rows), _MAX_DEVICE_STEP_TOKENS)
         return replace(self, max_rows=rows, max_step_tokens=self.max_step_tokens or tokens)

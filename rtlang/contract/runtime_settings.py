@@ -105,7 +105,7 @@ class RuntimeSettings(TypedDict, total=False):
     policy: Literal["program", "fcfs", "longest_prefix"]
     """order of waiting requests: program, fcfs or longest_prefix"""
     max_rows: int | None
-    """maximum number of requests in one step; default: 256 on the CPU, on a GPU as many sequences of 1024 tokens as the
+    """maximum number of requests in one step; default: 256 on the CPU; on a GPU as many sequences of 1024 tokens as the
     KV pool holds, from 64 to 512
     """
     max_running: int | None
@@ -113,8 +113,8 @@ class RuntimeSettings(TypedDict, total=False):
     max_rows, or 1024 on the CPU if max_rows is not set
     """
     max_step_tokens: int | None
-    """maximum number of tokens in one step; longer prompts are computed in chunks; default: 1024, on a GPU 8 per row
-    and 2048 at most if that is more
+    """maximum number of tokens in one step; longer prompts are computed in chunks; default: 1024 on the CPU; on a GPU
+    8 per row, from 1024 to 2048
     """
     max_shared_step_tokens: int | None
     """maximum number of tokens in one step while several clients have work; default: 128 on the CPU, max_step_tokens on
