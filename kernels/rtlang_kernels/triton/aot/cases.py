@@ -130,7 +130,7 @@ def _attend_with_prompt_kernel(heads: Heads) -> None:
 def _steps(step: str, group: int) -> tuple[list[int], int]:
     """Number of new tokens of each row, and of tokens that it shares with the row before.
 
-    A mixed step has a decoding row, whose tile is narrower than those of other rows, and rows for each wider class.
+    A mixed step has a decoding row, with the narrowest tile, and a row for each wider class.
     """
     wide = [max(1, lines // group) for lines in LINES]
     if step == "decode":

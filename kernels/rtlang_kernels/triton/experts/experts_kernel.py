@@ -175,7 +175,7 @@ def add_slots(
     NUM_SLOTS: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
-    """Add BLOCK weighted results of one token in the order of slots; those of no expert are not read. Grid: (tokens, blocks)."""
+    """Add BLOCK weighted results of one token in the order of slots; results of no expert are not read. Grid: (tokens, blocks)."""
     token = tl.program_id(0).to(tl.int64)
     dims = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     total = tl.zeros((BLOCK,), tl.float32)

@@ -1,6 +1,6 @@
 """Kernels that choose experts, and that sort pairs of tokens and slots by expert.
 
-Pairs are sorted by counting: a chunk of pairs counts those of each expert, and the place of a pair follows from the counts of all chunks
+Pairs are sorted by counting: each chunk counts its pairs of each expert, and the place of a pair follows from the counts of all chunks
 and from its rank in its own. Only integers are added, so no order of programs changes a result, and the host reads nothing.
 """
 
@@ -94,7 +94,7 @@ def place_pairs(
     CHUNK_STEP: tl.constexpr,
     BLOCK_E: tl.constexpr,
 ) -> None:
-    """Write the pairs of a chunk to their places in `order`, sorted by expert; those of no expert to none. Grid: (chunks,).
+    """Write the pairs of a chunk to their places in `order`, sorted by expert; pairs of no expert get no place. Grid: (chunks,).
 
     The first program also cuts the places of each expert into blocks of `block_size`, and writes `blocks`: int32, first their number, then
     from BLOCK_FIELDS on the fields of each. If not IS_COUNTED, there is one chunk, and `counts` is not read.

@@ -10,8 +10,8 @@ is a matrix instruction with more columns: its family and the number of inputs t
 not mix. Ahead-of-time compilation checks the instructions, and the checks on the device compare the bits.
 
 Weights of floats go the same way where a row must not change its bits with the batch (`fixed_linear`): a library of matrix products
-chooses its order of sums by the number of rows. Float8 goes the same way, with scales by output or by group; those of 128 x 128 and of
-tensors are such too. `float8_linear` is faster for prompts, and rounds the inputs.
+chooses its order of sums by the number of rows. Float8 goes the same way, with scales by output or by group; scales
+of blocks of 128 x 128 and of tensors are special cases. `float8_linear` also rounds the inputs, for long prompts.
 """
 
 from __future__ import annotations
