@@ -96,6 +96,7 @@ MAY_IMPORT_TORCH = (
     "rtlang_grammars.plugs",
     "rtlang.bench.baselines.static_batching",  # the baseline is transformers used directly
     "rtlang_bench.device.copies",
+    "rtlang_bench.device.goals.profile",
     "rtlang_bench.device.launches",  # counts operators
     "rtlang_bench.device.pretended",
     "rtlang_bench.experts",

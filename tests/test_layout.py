@@ -131,6 +131,10 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/benchmarks/device/test_run.py",
         "the command of the benchmark that is tested there",
     ),
+    "benchmarks/rtlang_bench/device/goals/__main__.py": (
+        "tests/benchmarks/device/goals/test_goals.py",
+        "the command, which is run there",
+    ),
     "benchmarks/rtlang_bench/programs/__main__.py": (
         "tests/benchmarks/programs/test_ablation.py",
         "the command, which is run there",

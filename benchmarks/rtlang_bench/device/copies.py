@@ -9,10 +9,12 @@ command runs.
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -109,6 +111,7 @@ def bench_copies(
     pages: Annotated[int, typer.Option(min=1, help="Pages to copy.")] = 256,
     step_bytes: Annotated[int, typer.Option(min=4, help="Bytes that a step reads.")] = 16_000_000_000,
     steps: Annotated[int, typer.Option(min=1)] = 20,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write all figures to this file.")] = None,
 ) -> None:
     """Measure copies of KV pages beside steps."""
     with one_line_errors():
@@ -121,8 +124,11 @@ def bench_copies(
             for tensor in kv.tensors:
                 tensor.copy_(torch.rand(tensor.shape[1:], dtype=_DTYPE, device=tensor.device))
             typer.echo(f"{pages} pages of {kv.page_bytes:,} bytes on {accelerator.name}")
-            for each in measure(accelerator, kv, pages, step_bytes, steps):
+            found = measure(accelerator, kv, pages, step_bytes, steps)
+            for each in found:
                 typer.echo(str(each))
+            if json_file is not None:
+                json_file.write_text("".join(json.dumps({"kind": "copies"} | asdict(each)) + "\n" for each in found))
 
 
 app = command(bench_copies)

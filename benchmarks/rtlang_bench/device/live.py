@@ -26,7 +26,7 @@ from rtlang.bench.workloads.text import TextMaker
 from rtlang.console.one_line_errors import one_line_errors
 from rtlang.console.source import CommandError
 from rtlang.contract.config import RuntimeConfig
-from rtlang.contract.params import SamplingParams
+from rtlang.contract.params import Constraint, SamplingParams
 from rtlang.contract.request_graph import Generate, RequestGraph, Text
 from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.layers.attention import PagedKV
@@ -130,7 +130,7 @@ def measure(
         with steps.recorded(), Runtime(config=config) as runtime:
             for num_tokens in prompts:
                 tell(f"{num_rows} rows, prompts of {num_tokens} tokens")
-                graphs = _graphs(runtime.tokenizer, num_requests, num_tokens)
+                graphs = live_graphs(runtime.tokenizer, num_requests, (num_tokens, num_tokens))
                 steps.found.clear()
                 run_on_target(runtime, graphs)
                 results.append(_result(steps, num_rows, num_tokens))
@@ -155,19 +155,30 @@ def _result(steps: _Steps, num_rows: int, num_prompt_tokens: int) -> LiveLoad:
     )
 
 
-def _graphs(tokenizer: Tokenizer, num_requests: int, num_tokens: int) -> list[RequestGraph]:
+def live_graphs(
+    tokenizer: Tokenizer,
+    num_requests: int,
+    prompts: tuple[int, int],
+    outputs: tuple[int, int] = OUTPUT_TOKENS,
+    constraint: Constraint | None = None,
+) -> list[RequestGraph]:
+    """Sampled requests with prompts of their own.
+
+    Args:
+        prompts, outputs: fewest and most tokens, of prompts about; each request has a random number between them.
+        constraint: of all requests.
+    """
     random, maker = Random(0), TextMaker(tokenizer, 0)
-    low, high = OUTPUT_TOKENS
     return [
         RequestGraph(
             (
-                Text(0, None, (maker.text(num_tokens, is_start=True),)),
+                Text(0, None, (maker.text(random.randint(*prompts), is_start=True),)),
                 Generate(
                     1,
                     0,
                     "out",
-                    SamplingParams(max_tokens=random.randint(low, high), ignore_eos=True, temperature=0.8, seed=number),
-                    None,
+                    SamplingParams(max_tokens=random.randint(*outputs), ignore_eos=True, temperature=0.8, seed=number),
+                    constraint,
                 ),
             )
         )

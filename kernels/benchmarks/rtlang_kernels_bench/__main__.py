@@ -11,6 +11,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -126,6 +127,7 @@ def measure_gpu(options: argparse.Namespace, output: Output) -> None:
         check_process.run(output, device, is_late)
     ceilings = device_run.measure_ceilings(device, measure)
     output.write(str(ceilings))
+    output.figure({"kind": "ceilings"} | asdict(ceilings))
     output.write("median us per call in a captured graph, inputs from memory; host: preparing a step; (peer / ours)")
     tasks = device_run.tasks(options.only, options.quick, device, ceilings, measure)
     found = device_run.run_tasks(tasks, output, is_late)

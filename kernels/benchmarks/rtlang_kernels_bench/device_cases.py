@@ -103,6 +103,7 @@ TREES = [
     )
 ]
 EXTEND = [TreeShape((1,), (8192,), 8192), TreeShape((1, 64), (4096, 128), 128)]
+EXTEND += [TreeShape((1,), (2048,), 2048), TreeShape((16,), (2048,), 2048)]
 FLEX_SHAPE = TreeShape(
     (32,), (4096,)
 )  # the target shape; compiling FlexAttention for every shape would take most of a run

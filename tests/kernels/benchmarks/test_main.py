@@ -81,4 +81,6 @@ def test_a_gpu_run_is_checked_first_and_reported_line_by_line(
     assert said[:3] == ["a GPU, cuda:0", "check x: error 0", str(Ceilings(1e12, 1e14, 2.0, 1 << 25))]
     assert ("FAILED b: RuntimeError: out of memory" in said) == has_time
     assert any("2 more lines were not measured" in entry for entry in said) != has_time
-    assert [json.loads(entry)["label"] for entry in figures.read_text().splitlines()] == ["bfloat16 x"] * has_time
+    ceilings, *lines = map(json.loads, figures.read_text().splitlines())
+    assert ceilings["kind"] == "ceilings"
+    assert [line["label"] for line in lines] == ["bfloat16 x"] * has_time
