@@ -7,7 +7,7 @@ needs a search, and a token after which no path would fit is replaced by the nex
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from rtlang_grammars.completion.completion_path import CompletionPath
 from rtlang_grammars.completion.search import CompletionSearch
@@ -27,10 +27,11 @@ class TokenBudget:
     known, so a text that uses up its budget is complete.
     """
 
-    __slots__ = ("_offset", "_path", "_search")
+    __slots__ = ("_offset", "_path", "_rest", "_search")
 
     def __init__(self, search: CompletionSearch, path: CompletionPath) -> None:
         self._search, self._path, self._offset = search, path, 0
+        self._rest: tuple[CompletionPath, int, bytes | None] | None = None  # see `_plain_rest`
 
     @property
     def num_tokens_needed(self) -> int:
@@ -63,6 +64,36 @@ class TokenBudget:
         fits = budget._fits_after(matcher, token_id, remaining - 1, None)
         matcher.rollback(1)
         return budget if fits else None
+
+    def advance_known(self, accept: Callable[[int, bytes], bool], token_id: int, remaining: int) -> bool:
+        """Accept a token as `advance` does, if the matcher remembers that the current path stays valid. Does no work and never waits.
+
+        Args:
+            accept: `MachineMatcher.accept_known` of the matcher.
+            token_id, remaining: as in `advance`.
+        Returns:
+            False: nothing has changed, and `advance` has to do it.
+        """
+        rest = self._plain_rest()
+        if rest is None or len(rest) >= remaining:
+            return False
+        if rest and rest[0] in self._search.vocabulary.spelled(token_id):  # it may stand for the beginning of the path
+            return False
+        return accept(token_id, rest)
+
+    def _plain_rest(self) -> bytes | None:
+        """The rest of the path, if it fits wherever it has as many bytes as there are tokens left; None if that has to be found out.
+
+        Only tokens with the first byte of the rest may then shorten it: `_fits_after` looks at all of the rest first for any other token.
+        """
+        path, offset, known = self._path, self._offset, self._rest
+        if known is not None and known[0] is path and known[1] == offset:
+            return known[2]
+        rest: bytes | None = path.data[offset:]
+        if path.data and (not rest or rest[0] == TOKEN_LEAD or not self._search.table.has_every_byte):
+            rest = None
+        self._rest = path, offset, rest
+        return rest
 
     def advance(
         self, matcher: GrammarMatcher, token_id: int, remaining: int, work: WorkLimit | None = None

@@ -187,6 +187,26 @@ class MachineMatcher:
             self._has_ended = self.is_accepting
         return self._has_ended
 
+    def accept_known(self, token_id: int, completion: bytes) -> bool:
+        """Advance by one token if it is remembered that it may follow, and that `completion` completes the text after it.
+
+        Returns:
+            False: nothing has changed, and nothing was found out.
+        """
+        steps = self._path[-1].steps
+        following = None if steps is None or self._has_ended else steps.get(token_id)
+        if following is None:
+            return False
+        completed = following
+        if completion:
+            steps = following.steps
+            completed = None if steps is None else steps.get(completion)
+        if completed is None or not completed.is_complete:
+            return False
+        self._path.append(following)
+        self._ids.append(token_id)
+        return True
+
     def rollback(self, num_tokens: int) -> None:
         """Take back the last `num_tokens` accepted tokens (an end token counts as one).
 

@@ -52,21 +52,17 @@ class MaskTimes:
         self.is_slow = took_long or (self.is_slow and self._num_quick < NUM_QUICK_AFTER_SLOW)
 
 
-class _Accepted:
-    """The outcome of a token that was accepted at once: a done future at a tenth of the cost."""
+class _Refused:
+    """The outcome of a token that ended the text or was refused at once: a done future at a tenth of the cost."""
 
-    __slots__ = ("error", "token_id")
+    __slots__ = ("error",)
 
-    def __init__(self, token_id: int | None, error: ConstraintError | None = None) -> None:
-        self.token_id, self.error = token_id, error
+    def __init__(self, error: ConstraintError | None = None) -> None:
+        self.error = error
 
-    def done(self) -> bool:
-        return True
-
-    def result(self) -> int | None:
+    def result(self) -> None:
         if self.error is not None:
             raise self.error
-        return self.token_id
 
 
 class ConstraintSession:
@@ -83,6 +79,7 @@ class ConstraintSession:
     """
 
     __slots__ = (
+        "_accept_known",
         "_accepted",
         "_error",
         "_is_closed",
@@ -113,7 +110,8 @@ class ConstraintSession:
     ) -> None:
         self._mask_times, self._is_closed = mask_times or MaskTimes(), False
         self._prepared: Future[NDArray[np.int32]] | None = None
-        self._accepted: Future[int | None] | _Accepted | None = None
+        self._accepted: Future[int | None] | _Refused | int | None = None  # an int: the token that was accepted at once
+        self._accept_known: Callable[[int, bytes], bool] | None = getattr(matcher, "accept_known", None)
         self.value_check, self.report = value_check, report
         self._matcher, self._keeper, self.end_token_ids, self._on_failure = matcher, keeper, end_token_ids, on_failure
         self._error: ConstraintError | None = None
@@ -314,7 +312,7 @@ class ConstraintSession:
     def is_preparing(self) -> bool:
         """Whether another thread computes the next mask or accepts a token; do not use the session until then."""
         prepared, accepted = self._prepared, self._accepted
-        return (prepared is not None and not prepared.done()) or (accepted is not None and not accepted.done())
+        return (prepared is not None and not prepared.done()) or (type(accepted) is Future and not accepted.done())
 
     def prepare(self, num_words: int, submit: Callable[[Callable[[], None]], None], wake: Callable[[], None]) -> None:
         """Compute the next mask in a job; the next `fill` then copies it.
@@ -363,11 +361,9 @@ class ConstraintSession:
             ConstraintError: the token is not allowed, or the matcher failed.
         """
         accepted, self._accepted = self._accepted, None
-        if type(accepted) is _Accepted and accepted.error is None:
-            return accepted.token_id
-        if accepted is not None:
-            return accepted.result()
-        return self._accept(token_id, remaining, None)
+        if accepted is None:
+            return self._accept(token_id, remaining, None)
+        return accepted if isinstance(accepted, int) else accepted.result()
 
     def try_accept(self, token_id: int, remaining: int, work: WorkLimit) -> bool:
         """Accept a token if that is little work; `accept` then returns the result at once.
@@ -380,14 +376,25 @@ class ConstraintSession:
         """
         if self._accepted is not None:
             return True
+        if (
+            self._accept_known is not None
+            and self.thought is None
+            and self.stops is None
+            and token_id not in self.end_token_ids
+            and self._keeper.advance_known(self._accept_known, token_id, remaining)
+        ):
+            self._recent.append(token_id)
+            self._accepted = token_id
+            return True
         if getattr(self._matcher, "is_busy", False):
             return False
         try:
-            self._accepted = _Accepted(self._accept(token_id, remaining, work))
+            found = self._accept(token_id, remaining, work)
+            self._accepted = _Refused() if found is None else found
         except WorkLimitError:
             return False
         except ConstraintError as error:
-            self._accepted = _Accepted(None, error)
+            self._accepted = _Refused(error)
         return True
 
     def accept_beside(

@@ -308,6 +308,40 @@ def test_following_the_held_way_needs_no_search_and_no_steering(monkeypatch: pyt
     assert matcher.is_accepting
 
 
+def test_remembered_tokens_are_accepted_as_others_are() -> None:
+    """Budgets that ask what is remembered first take the same tokens and keep paths of the same length."""
+    num_known = num_others = 0
+    for index, schema in enumerate(SCHEMAS[::4]):
+        compiled = grammar(ConstraintKind.JSON_SCHEMA, json.dumps(schema))
+        shortest = SEARCH.find(compiled.matcher(), 4096)
+        assert shortest is not None
+        for num_more in (1, 40) * 2:  # the first two texts are remembered
+            rng = random.Random(1000 * index + num_more)
+            left = shortest.cost() + num_more
+            matchers = compiled.matcher(), compiled.matcher()
+            paths = [SEARCH.find(matcher, left) for matcher in matchers]
+            plain, asking = (TokenBudget(SEARCH, path) for path in paths if path is not None)
+            accept_known: Any = getattr(matchers[1], "accept_known")  # noqa: B009
+            while left:
+                token_ids = [token_id for token_id in range(VOCABULARY.vocab_size) if matchers[0].takes(token_id)]
+                if not token_ids:
+                    break
+                token_id = rng.choice(token_ids)
+                taken = plain.advance(matchers[0], token_id, left)
+                if asking.advance_known(accept_known, token_id, left):
+                    found, num_known = token_id, num_known + 1
+                else:
+                    found, num_others = asking.advance(matchers[1], token_id, left), num_others + 1
+                assert found == taken
+                if taken is None:
+                    break
+                left -= 1
+                assert asking.num_tokens_needed == plain.num_tokens_needed <= left
+                assert asking.next_token() == plain.next_token()
+                assert matchers[0].is_accepting == matchers[1].is_accepting
+    assert min(num_known, num_others) > 50
+
+
 def test_a_token_that_is_not_allowed_is_an_error() -> None:
     matcher = grammar(ConstraintKind.REGEX, "ab").matcher()
     path = SEARCH.find(matcher, 9)
