@@ -150,7 +150,7 @@ class DraftHead:
 
     def _layer(self, index: int) -> Layer:
         layer = self._loader.layer(
-            index, inputs=2 * self.num_states if self.config.kind is HeadKind.EAGLE_3 and not index else None
+            index, num_inputs=2 * self.num_states if self.config.kind is HeadKind.EAGLE_3 and not index else None
         )
         return replace(layer, number=self._first + index)
 

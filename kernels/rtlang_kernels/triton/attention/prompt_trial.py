@@ -117,7 +117,7 @@ def choose(shape: PromptShape, run: Callable[[PromptShape], list[TrialLine]] | N
 def run_apart(shape: PromptShape) -> list[TrialLine]:
     """Try the candidates in a process of its own; returns the lines that it printed before it ended, failed or was stopped."""
     described = json.dumps([str(shape.device), str(shape.dtype).removeprefix("torch."), *shape[2:]])
-    command = [sys.executable, "-m", __name__, described]
+    command = [sys.executable, "-P", "-m", __name__, described]
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=LIMIT_S, check=False)
         printed = done.stdout

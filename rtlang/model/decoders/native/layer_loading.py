@@ -51,11 +51,11 @@ class LayerLoader:
     group: RankGroup | None = None
     stack: Callable[..., Experts] | None = None
 
-    def layer(self, index: int, *, inputs: int | None = None) -> Layer:
+    def layer(self, index: int, *, num_inputs: int | None = None) -> Layer:
         """Read layer `index`.
 
         Args:
-            inputs: number of inputs of its attention; default: the hidden size.
+            num_inputs: inputs of its attention; default: the hidden size.
         Raises:
             ModelLoadError: a tensor is missing or has another shape.
         """
@@ -72,7 +72,7 @@ class LayerLoader:
             sum(is_same),
             self.delta(f"{prefix}linear_attn.", own.attention)
             if isinstance(own.attention, DeltaConfig)
-            else self.attention(f"{prefix}self_attn.", own.attention, inputs or self.config.hidden_size),
+            else self.attention(f"{prefix}self_attn.", own.attention, num_inputs or self.config.hidden_size),
             self.experts(f"{prefix}{own.feed_forward.path}.", own.feed_forward)
             if isinstance(own.feed_forward, ExpertsConfig)
             else self.feed_forward(f"{prefix}mlp.", own.feed_forward),
@@ -82,7 +82,7 @@ class LayerLoader:
             after_feed_forward=norm(own.norms.after_feed_forward),
         )
 
-    def attention(self, prefix: str, own: AttentionConfig, inputs: int) -> AttentionPart:
+    def attention(self, prefix: str, own: AttentionConfig, num_inputs: int) -> AttentionPart:
         """Read an attention part with so many inputs whose names begin with `prefix`."""
         config = self.config
         q_size, kv_size = config.num_q_heads * config.head_dim, config.num_kv_heads * config.head_dim
@@ -93,7 +93,7 @@ class LayerLoader:
             own,
             qkv=self.gated_qkv(f"{prefix}q_proj", keys, own.has_qkv_bias)
             if own.is_gated
-            else self.linear({f"{prefix}q_proj": q_size, **keys}, inputs, own.has_qkv_bias),
+            else self.linear({f"{prefix}q_proj": q_size, **keys}, num_inputs, own.has_qkv_bias),
             q_norm=self.norm(f"{prefix}q_norm", sizes[0]) if has_norms else None,
             k_norm=self.norm(f"{prefix}k_norm", sizes[1]) if has_norms else None,
             output=self.linear({f"{prefix}o_proj": config.hidden_size}, q_size, own.has_output_bias, is_summed=True),
