@@ -113,7 +113,8 @@ def attention_tile(
     most = 16 if item_bytes == 4 or (is_wide and arch == SM_80) else 64 if is_wide and arch == GFX942 else 128
     # On an H200, triton 3.6 compiled tiles of 64 and 128 lines to illegal memory accesses for head sizes 80 and 96, whose second part
     # has fewer than 64 dimensions. Tiles of 16 lines are right there.
-    if is_widest or (arch == SM_90 and 0 < split_dim(head_dim)[1] < 64):
+    is_uneven = arch == SM_90 and 0 < split_dim(head_dim)[1] < 64
+    if is_widest or is_uneven:
         most = 16
     block_m = min(LINES[lines_class], most)
     num_warps = 8 if block_m == 128 or (block_m == 64 and (is_wide or arch == SM_80)) or is_widest else 4
@@ -121,7 +122,7 @@ def attention_tile(
     if is_widest and (item_bytes == 4 or arch == GFX942):
         block_n = 16
     num_stages = 3 if not is_wide and (arch == SM_90 or (arch == SM_80 and block_m < 64)) else 2
-    if arch == SM_90 and not is_wide and (lines_class == 1 or (lines_class == 0 and is_shared)):
+    if arch == SM_90 and not is_wide and (is_uneven or lines_class == 1 or (lines_class == 0 and is_shared)):
         block_n = 32
     if arch == GFX942 and block_m == 128:
         num_stages = 1  # two spill registers
