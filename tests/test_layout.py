@@ -332,6 +332,10 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/kernels/triton/attention/test_paged_attention.py",
         "tested through what launches it",
     ),
+    "kernels/rtlang_kernels/triton/grammar/block_kernel.py": (
+        "tests/kernels/triton/grammar/test_automaton_store.py",
+        "the kernels of automata call it",
+    ),
     "kernels/rtlang_kernels/triton/grammar/name_kernel.py": (
         "tests/kernels/triton/grammar/test_automaton_store.py",
         "the kernels of automata call it",

@@ -4,7 +4,9 @@ A device follows one head: a state, its register, and the frames below it, each 
 the numbers of the machine, so that a place of a matcher is a place of the device (`Walk.of`), at any point of a text. Registers stay
 registers: a count, or the set of names that an object has seen. Actions on them become operations of twelve words (`OP_WORDS`).
 
-Whatever a device cannot do is a HOLE: alternatives, objects with too many names for a register, rows that are not built. A device that
+A register is one word, or a *block* of words if an object has more names than a word holds.
+
+Whatever a device cannot do is a HOLE: alternatives, objects with too many names for a block, rows that are not built. A device that
 meets a hole says so, and the host decides the next token. So a grammar is exported if its start is no hole.
 
 Invariant: where no token meets a hole, a device allows exactly the tokens that the machine allows.
@@ -12,7 +14,7 @@ Invariant: where no token meets a hole, a device allows exactly the tokens that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,7 +36,6 @@ from rtlang_grammars.machine.automaton.layout import (
     FIRST_ACTION,
     HEADS,
     IN_ANY_ORDER,
-    MAX_PACKED_NAMES,
     NEW_OBJECT,
     NODE_EDGE,
     NONE,
@@ -73,6 +74,10 @@ OP_CALL, OP_CALL_NEXT, OP_CALL_TO, OP_SPELL, OP_RANGE, OP_COUNT = range(6)
 OP_KEY, OP_KEY_END, OP_OTHER, OP_PHASE, OP_CLOSE, OP_COMMA, OP_NEW = range(6, 13)
 """Operations; the words of each are in `_Ops`."""
 OP_WORDS = 12
+OP_LARGE = 16
+"""Added to the kinds of operations on objects whose register is a block."""
+NAME_BITS, MAX_NAME_WORDS = 60, 9
+"""Names in a word of a block, and its words of names."""
 COUNT_SHIFT = 32
 """Bit of a register at which the number of properties begins, if they are counted; the names seen lie below."""
 
@@ -133,6 +138,7 @@ class Walk:
         stack: return state and register of each frame below, the outermost first.
         is_complete: whether the text may end here.
         trail: the names so far.
+        blocks: of frames with one, whose register is 0: the number of frames below, and the words: the count, then the names seen.
     """
 
     automaton: ExportedAutomaton
@@ -141,6 +147,7 @@ class Walk:
     stack: tuple[tuple[int, int], ...] = ()
     is_complete: bool = False
     trail: Trail = field(default_factory=Trail)
+    blocks: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
     @classmethod
     def of(cls, automaton: ExportedAutomaton, matcher: GrammarMatcher) -> Walk | None:
@@ -151,40 +158,60 @@ class Walk:
         found = place.configuration
         if isinstance(found, tuple) or found[NUM_HEADS] != 1:
             return None
-        state, register, node = found[HEADS : HEADS + 3].tolist()
-        stack = list(_frames(automaton, found, node))
-        top = _word(automaton, found, state, register)
-        if top is None or None in stack:
-            return None
+        frames = _frames(automaton, found)
         trail: Trail | None = Trail()
         if automaton.has_names:
             trail = _trail(found[found[layout.LENGTH] :].tolist())
-        if trail is None:
+        if frames is None or trail is None:
             return None
-        return cls(automaton, state, top, tuple(each for each in stack[::-1] if each), place.is_complete, trail)
+        words = [(state, 0 if isinstance(register, tuple) else register) for state, register in frames]
+        blocks = tuple((depth, each) for depth, (_, each) in enumerate(frames) if isinstance(each, tuple))
+        return cls(automaton, *words[-1], tuple(words[:-1]), place.is_complete, trail, blocks)
 
 
-def _frames(automaton: ExportedAutomaton, found: NDArray[np.int64], node: int) -> Iterator[tuple[int, int] | None]:
-    """The frames below a head, innermost first; None instead of one that a device does not know."""
-    while node != ROOT:
+_Register = int | tuple[int, ...]
+"""A word, or the words of a block."""
+
+
+def _frames(automaton: ExportedAutomaton, found: NDArray[np.int64]) -> list[tuple[int, _Register]] | None:
+    """State and register of each frame, outermost first; the last is the head. None if a device does not know one."""
+    state, register, node = found[HEADS : HEADS + 3].tolist()
+    frames: list[tuple[int, _Register]] = []
+    while True:
+        known = _register(automaton, found, state, register)
+        if known is None:
+            return None
+        frames.append((state, known))
+        if node == ROOT:
+            return frames[::-1]
         edge = node + NODE_EDGE
         if found[edge + EDGE_NEXT]:
-            yield None
-            return
-        state = int(found[edge + EDGE_RETURN])
-        register = _word(automaton, found, state, int(found[edge + EDGE_REGISTER]))
-        yield None if register is None else (state, register)
-        node = int(found[edge + EDGE_PARENT])
+            return None
+        state, register, node = found[[edge + EDGE_RETURN, edge + EDGE_REGISTER, edge + EDGE_PARENT]].tolist()
 
 
-def _word(automaton: ExportedAutomaton, found: NDArray[np.int64], state: int, register: int) -> int | None:
-    """A register as one word; None if it has more, or the state was added after the export."""
+def _register(automaton: ExportedAutomaton, found: NDArray[np.int64], state: int, register: int) -> _Register | None:
+    """A register for a device; None if it is too large, or the state was added after the export."""
     if state >= len(automaton.states):
         return None
     size = int(automaton.states[state, 7])
     if size == 0 or register == 0:
         return register
-    return int(found[register + 1]) | int(found[register]) << COUNT_SHIFT if size == 2 else None
+    if size == 2:
+        return int(found[register + 1]) | int(found[register]) << COUNT_SHIFT
+    count, *words = found[register : register + size].tolist()
+    seen = _as_number(words)
+    return (count, *_words(seen)) if seen < 1 << (NAME_BITS * MAX_NAME_WORDS) else None
+
+
+def _as_number(words: Sequence[int]) -> int:
+    """Words of BITS bits as one number, the first word lowest."""
+    return sum(word << (BITS * index) for index, word in enumerate(words))
+
+
+def _words(names: int) -> list[int]:
+    """A set of names as MAX_NAME_WORDS words."""
+    return [names >> (NAME_BITS * index) & ((1 << NAME_BITS) - 1) for index in range(MAX_NAME_WORDS)]
 
 
 _MASK = (1 << 64) - 1
@@ -307,6 +334,25 @@ def _exported(tables: Tables, start: int) -> ExportedAutomaton | None:
     return ExportedAutomaton(classes, rows, states, listed, start, tables.has_distinct_names, num_holes)
 
 
+@dataclass(frozen=True, slots=True)
+class _Object:
+    """What operations on an object need.
+
+    Attributes:
+        required, ordered: names, as bits.
+        flags, bounds: see `_Ops`.
+        at: line of the description of an object whose register is a block, else -1.
+        num_words: of its names.
+    """
+
+    required: int
+    ordered: int
+    flags: int
+    bounds: tuple[int, int, int, int]
+    at: int = -1
+    num_words: int = 0
+
+
 class _Ops:
     """Operations of a grammar, from its actions.
 
@@ -316,12 +362,14 @@ class _Ops:
         OP_COUNT: target below the minimum, target from it on, maximum, cap, minimum.
         objects: target, other target (OP_PHASE), names, required names, ordered names, flags (1: in order, 2: others last, 4: open),
             bits set by the name, minimum, maximum (-1: none) and cap of the number of properties, and whether they are counted.
+        OP_LARGE + objects: target, other target, number of words of names, line of the description, line of the names (-1: none), the
+            name (-1: none), flags, minimum, maximum, cap, 1. `block_kernel` says what the lines hold.
     """
 
     def __init__(self, X: NDArray[np.int32], block: NDArray[np.int32]) -> None:
         self._X, self._block = X, block
         self.words: list[list[int]] = []
-        self._objects: dict[int, list[int] | None] = {}
+        self._objects: dict[int, _Object | None] = {}
 
     def value(self, value: int) -> int:
         """The value on the device."""
@@ -334,7 +382,7 @@ class _Ops:
         words = self._op(FIRST_ACTION - value)
         if words is None:
             return HOLE
-        self.words.append(words + [0] * (OP_WORDS - len(words)))
+        self._add(words)
         return FIRST_OP - (len(self.words) - 1)
 
     def _op(self, at: int) -> list[int] | None:
@@ -363,7 +411,7 @@ class _Ops:
         if described is None:
             return None
         leaves, num_leaves = int(X[at + OBJ_LEAVES]), int(X[at + OBJ_NUM_LEAVES])
-        target, other, names, passed = two, 0, 0, 0
+        target, other, names, name, passed = two, 0, 0, -1, 0
         match kind:
             case layout.KEY_BRANCH:
                 found, names = OP_KEY, _bits(X[leaves + 2 * three : leaves + 2 * four : 2].tolist())
@@ -382,27 +430,43 @@ class _Ops:
             case _:
                 assert kind == NEW_OBJECT
                 found, passed = OP_NEW, int(X[int(X[at + OBJ_REQUIRED]) + int(X[at + OBJ_WORDS])])
-        return [found, target, other, names, described[0], described[1], described[2], passed, *described[3:]]
+        if described.at < 0:
+            limits = [described.required, described.ordered, described.flags, passed, *described.bounds]
+            return [found, target, other, names, *limits]
+        names_at = -1
+        if found in (OP_KEY, OP_COMMA):
+            names_at = len(self.words)
+            self._add(_words(names))
+        place = [described.num_words, described.at, names_at, name, described.flags]
+        return [OP_LARGE + found, target, other, *place, *described.bounds]
 
-    def _described(self, at: int) -> list[int] | None:
-        """Required names, ordered names, flags, and the bounds of an object; None if a register of one word cannot hold its names."""
+    def _add(self, words: list[int]) -> None:
+        self.words.append(words + [0] * (OP_WORDS - len(words)))
+
+    def _described(self, at: int) -> _Object | None:
         if at not in self._objects:
-            self._objects[at] = self._description(self._X[at : at + 11].tolist())
+            self._objects[at] = self._description(at)
         return self._objects[at]
 
-    def _description(self, words: list[int]) -> list[int] | None:
-        X, num_words = self._X, words[OBJ_WORDS]
-        if words[OBJ_NAMES] > (BITS if num_words else MAX_PACKED_NAMES) or num_words > 1:
+    def _description(self, at: int) -> _Object | None:
+        """An object; None if no register on a device holds its names."""
+        X, words = self._X, self._X[at : at + 11].tolist()
+        size, is_open, order = words[OBJ_WORDS], words[OBJ_IS_OPEN] != 0, words[OBJ_ORDER]
+        if words[OBJ_NAMES] > NAME_BITS * MAX_NAME_WORDS:
             return None
-        is_open, order = words[OBJ_IS_OPEN] != 0, words[OBJ_ORDER]
-        if num_words and not is_open and order != IN_ANY_ORDER and words[OBJ_MIN] > 0:
+        if size and not is_open and order != IN_ANY_ORDER and words[OBJ_MIN] > 0:
             return None  # whether enough names are left depends on each name
         begin = words[OBJ_REQUIRED]
-        required = sum(int(X[begin + each]) << (BITS * each) for each in range(num_words or 2))
-        required &= (1 << words[OBJ_NAMES]) - 1
+        required = _as_number(X[begin : begin + (size or 2)].tolist()) & ((1 << words[OBJ_NAMES]) - 1)
         flags = (order != IN_ANY_ORDER) | (order == OTHERS_LAST) << 1 | is_open << 2
-        bounds = [words[OBJ_MIN], words[OBJ_MAX], words[OBJ_CAP], 1] if num_words else [0, -1, 0, 0]
-        return [required, (1 << words[OBJ_ORDERED]) - 1, flags, *bounds]
+        bounds = (words[OBJ_MIN], words[OBJ_MAX], words[OBJ_CAP], 1) if size else (0, -1, 0, 0)
+        if size <= 1:
+            return _Object(required, (1 << words[OBJ_ORDERED]) - 1, flags, bounds)
+        excluded = words[OBJ_ORDERED] if order == OTHERS_LAST else 0
+        num_words = -(-words[OBJ_NAMES] // NAME_BITS)
+        self._add([*_words(required), words[OBJ_ORDERED], excluded, num_words])
+        self._add([*_words(_as_number(X[begin + size : begin + 2 * size].tolist())), words[OBJ_CAP]])
+        return _Object(required, 0, flags, bounds, len(self.words) - 2, num_words)
 
     def _num_passed(self, at: int, name: int) -> int:
         """See `native.registers.num_passed`."""

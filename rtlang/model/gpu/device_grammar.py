@@ -196,4 +196,4 @@ def _slot(number: int, walk: Walk) -> Any:
 
     trail = walk.trail
     names = trail.mode, trail.escape, trail.unit | trail.high << 16, trail.digest, trail.containers
-    return DeviceSlot(number, walk.state, walk.register, walk.stack, walk.is_complete, *names)
+    return DeviceSlot(number, walk.state, walk.register, walk.stack, walk.is_complete, *names, walk.blocks)

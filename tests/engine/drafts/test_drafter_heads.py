@@ -77,9 +77,9 @@ def outcomes(runner: HostRunner, names: tuple[str, ...], prompts: tuple[str, ...
 
 @pytest.mark.parametrize("layout", [EAGLE, EAGLE_3])
 def test_a_random_head_keeps_every_text(layout: str, runners: Any, tmp_path: Path) -> None:
-    layers = {"num_hidden_layers": 8}
+    layers = {"num_hidden_layers": 3}
     target = make_checkpoint(tmp_path / "target", **layers)
-    head = write_head(tmp_path / "head", layout, make_model(**layers))
+    head = write_head(tmp_path / "head", layout, make_model(**layers), tapped=[0, 1, 2])
     names = tuple(OPTIONS) if is_long() else NAMES
     expected = outcomes(runners(target, None), names).outcomes
     world = outcomes(runners(target, head), names)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import triton.language as tl
 
+from rtlang_kernels.triton.grammar.block_kernel import BLOCK_WORDS, LARGE, act_on_block, write_block
 from rtlang_kernels.triton.grammar.name_kernel import (
     BEFORE_NAME,
     CLOSES,
@@ -48,6 +49,7 @@ WIDE_WORDS = tl.constexpr(8)
 STATES_AT, ROWS_AT, OPS_AT, NUM_CLASSES, HAS_NAMES, SERIAL = (tl.constexpr(each) for each in range(6))
 GRAMMAR_WORDS = tl.constexpr(8)
 STATE_WORDS = tl.constexpr(8)
+REGISTER_SIZE = tl.constexpr(7)  # column of a state
 
 
 @jit
@@ -58,6 +60,7 @@ def _walk(
     wide: tl.tensor,
     stack_states: tl.tensor,
     stack_registers: tl.tensor,
+    blocks: tl.tensor,
     containers: tl.tensor,
     names: tl.tensor,
     grammars: tl.tensor,
@@ -93,6 +96,7 @@ def _walk(
     depth = tl.load(slots + slot * SLOT_WORDS + DEPTH)
     first_register = tl.load(wide + slot * WIDE_WORDS + REGISTER)
     stack_states, stack_registers = stack_states + slot * MAX_DEPTH, stack_registers + slot * MAX_DEPTH
+    blocks = blocks + slot.to(tl.int64) * (MAX_DEPTH * BLOCK_WORDS)
     containers, names = containers + slot * MAX_DEPTH, names + slot * MAX_NAMES
     num_containers = tl.load(wide + slot * WIDE_WORDS + NUM_CONTAINERS).to(tl.int32)
     num_names = tl.load(wide + slot * WIDE_WORDS + NUM_NAMES).to(tl.int32)
@@ -139,8 +143,16 @@ def _walk(
             verdict = tl.where(acts & (known == 0), UNDECIDED, verdict)
             acts = acts & (known > 0)
             if tl.max(acts.to(tl.int32)) > 0:
-                may, target, changed = act(acts, kind, words, register)
-                verdict = tl.where(acts & ~may, DEAD, verdict)
+                may, target, changed = act(acts & (kind < LARGE), kind, words, register)
+                on_block = acts & (kind >= LARGE)
+                if tl.max(on_block.to(tl.int32)) > 0:
+                    # only the frame where the row was, or one below it, has a block that a walk reads
+                    block = blocks + tl.minimum(depth - popped, MAX_DEPTH - 1) * BLOCK_WORDS
+                    may_large, to_large, large, is_lost = act_on_block(on_block, kind, words, ops, register, block)
+                    may, target = tl.where(on_block, may_large, may), tl.where(on_block, to_large, target)
+                    changed = tl.where(on_block, large, changed)
+                    verdict = tl.where(is_lost, LOST, verdict)
+                verdict = tl.where(acts & ~may & (verdict == RUNS), DEAD, verdict)
                 after = tl.where(may, target, after)
                 register = tl.where(may, changed, register)
                 goes_on = goes_on | may
@@ -346,6 +358,7 @@ def build_masks(
     wide: tl.tensor,
     stack_states: tl.tensor,
     stack_registers: tl.tensor,
+    blocks: tl.tensor,
     containers: tl.tensor,
     names: tl.tensor,
     grammars: tl.tensor,
@@ -401,8 +414,8 @@ def build_masks(
     for for_row in range(2):  # one walk in a loop: two were compiled twice
         if tl.max(asks.to(tl.int32)) > 0:
             verdict, _, _, _, _, _, _, _, _, _, _, _, _, _, _ = _walk(
-                asks, slot, slots, wide, stack_states, stack_registers, containers, names, grammars, classes, states, rows, ops, text,
-                begin, end, for_row, MAX_DEPTH, MAX_NAMES, True,
+                asks, slot, slots, wide, stack_states, stack_registers, blocks, containers, names, grammars, classes, states,
+                rows, ops, text, begin, end, for_row, MAX_DEPTH, MAX_NAMES, True,
             )  # fmt: skip
             allowed = allowed | _packed((verdict == ALLOWED).reshape(BLOCK // 32, 32))
             is_lost = is_lost | tl.max((verdict == LOST).to(tl.int32))
@@ -499,6 +512,7 @@ def advance(
     wide: tl.tensor,
     stack_states: tl.tensor,
     stack_registers: tl.tensor,
+    blocks: tl.tensor,
     containers: tl.tensor,
     names: tl.tensor,
     grammars: tl.tensor,
@@ -525,8 +539,8 @@ def advance(
     depth = tl.load(slots + slot * SLOT_WORDS + DEPTH) + one
     about = grammars + tl.load(slots + slot * SLOT_WORDS + GRAMMAR) * GRAMMAR_WORDS
     verdict, state, register, low, high, r0, r1, r2, r3, r4, r5, r6, r7, count, popped = _walk(
-        is_live & (one == 0), slot, slots, wide, stack_states, stack_registers, containers, names, grammars, classes, states, rows, ops,
-        text, begin, end, 1, MAX_DEPTH, MAX_NAMES, False,
+        is_live & (one == 0), slot, slots, wide, stack_states, stack_registers, blocks, containers, names, grammars, classes, states, rows,
+        ops, text, begin, end, 1, MAX_DEPTH, MAX_NAMES, False,
     )  # fmt: skip
     kept = depth - popped
     new_depth = kept + count
@@ -535,10 +549,20 @@ def advance(
     complete = tl.load(endings + state * STATE_WORDS, mask=is_good, other=0) != OPEN
     frames = stack_states + slot * MAX_DEPTH
     values = stack_registers + slot * MAX_DEPTH
+    blocks = blocks + slot.to(tl.int64) * (MAX_DEPTH * BLOCK_WORDS)
+    ops = ops + tl.load(about + OPS_AT)
+    sizes = states + tl.load(about + STATES_AT) + REGISTER_SIZE
+    register = write_block(
+        is_good & (tl.load(sizes + state * STATE_WORDS, mask=is_good, other=0) > 2), register, ops,
+        blocks + tl.where(is_good, tl.minimum(new_depth, MAX_DEPTH - 1), 0) * BLOCK_WORDS,
+    )  # fmt: skip
     # write pushed frames to memory, the newest last
     for back in range(OVERLAY):
         is_pushed = is_good & (back < count)
         top = (low & 0xFFFF).to(tl.int32)
+        place = tl.where(is_pushed, new_depth - 1 - back, 0)
+        is_large = tl.load(sizes + top * STATE_WORDS, mask=is_pushed, other=0) > 2
+        r0 = write_block(is_pushed & is_large, r0, ops, blocks + place * BLOCK_WORDS)
         tl.store(frames + (new_depth - 1 - back), top, mask=is_pushed)
         tl.store(values + (new_depth - 1 - back), r0, mask=is_pushed)
         complete = complete & (tl.load(endings + top * STATE_WORDS, mask=is_pushed, other=1) != OPEN)

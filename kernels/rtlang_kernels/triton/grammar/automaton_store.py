@@ -22,6 +22,7 @@ from torch import Tensor
 
 from rtlang_kernels.host.transfer import copy_to_device
 from rtlang_kernels.triton.grammar import automaton_kernel as kernels
+from rtlang_kernels.triton.grammar import block_kernel
 from rtlang_kernels.triton.grammar.segments import Segments
 from rtlang_kernels.triton.primitives.jit import check_device
 
@@ -36,6 +37,7 @@ _MAX_SERIAL = (1 << 16) - 1
 _CACHE_BYTES = 384 << 20  # of cached masks
 _POOL_WORDS = 1 << 24  # of 4 bytes, for rows; states and operations take a quarter of it each
 _STATE_WORDS, _OP_WORDS = 8, 12
+BLOCK_WORDS = int(block_kernel.BLOCK_WORDS.value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +48,8 @@ class Automaton:
         classes: uint8 [256], the class of each byte.
         rows: int32 [num_rows, num_classes]; a value is a next state, -1 (nowhere), -2 (a hole), or -3 - i: operation i.
         states: int32 [num_states, 8]: row; a byte whose value comes next (256: none); the value; parameter of calls; whether the frame
-            cannot end (0), can end where no byte goes on (1), or can end or go on (2); minimum and maximum of a counter (-1: none).
+            cannot end (0), can end where no byte goes on (1), or can end or go on (2); minimum and maximum of a counter (-1: none); words
+            of the register (above 2: a block).
         ops: int64 [num_ops, 12]: a kind and its words, as in `rtlang_grammars.machine.export`.
         has_names: names in one object must differ.
     """
@@ -67,6 +70,7 @@ class DeviceSlot:
         stack: return state and register of each frame below, the outermost first.
         mode, escape, code, digest: progress in the names of JSON text, see `name_kernel`.
         containers: for each open container, outermost first: whether it is an object, and the digests of its names.
+        blocks: frames whose register has many words, which is 0 in their place: the number of frames below, and the words (`block_kernel`).
     """
 
     grammar: int
@@ -79,6 +83,7 @@ class DeviceSlot:
     code: int = 0
     digest: int = 0
     containers: Sequence[tuple[bool, Sequence[int]]] = ()
+    blocks: Sequence[tuple[int, Sequence[int]]] = ()
 
     @property
     def has_room(self) -> bool:
@@ -150,6 +155,7 @@ class AutomatonStore:
         self._slots, self._wide = zeros(num_slots, 8), zeros(num_slots, 8, dtype=torch.int64)
         self._stack_states = zeros(num_slots, MAX_DEPTH)
         self._stack_registers = zeros(num_slots, MAX_DEPTH, dtype=torch.int64)
+        self._blocks = zeros(num_slots * MAX_DEPTH, BLOCK_WORDS, dtype=torch.int64)
         self._containers, self._names = zeros(num_slots, MAX_DEPTH), zeros(num_slots, MAX_NAMES, dtype=torch.int64)
         self.masks = zeros(num_slots, self._num_words)
         self._at: dict[int, tuple[int, int, int]] = {}  # segments by number of the grammar, least recently used first
@@ -238,6 +244,21 @@ class AutomatonStore:
         targets = self._slots, self._wide, self._stack_states, self._stack_registers, self._containers, self._names
         for target, content in zip(targets, there, strict=True):
             target.index_copy_(0, where, content)
+        self._put_blocks(slots, places)
+
+    def _put_blocks(self, slots: Sequence[int], places: Sequence[DeviceSlot]) -> None:
+        blocks = [
+            (slot * MAX_DEPTH + depth, words)
+            for slot, place in zip(slots, places, strict=True)
+            for depth, words in place.blocks
+        ]
+        if blocks:
+            content = np.zeros((len(blocks), BLOCK_WORDS), dtype=np.int64)
+            for index, (_, words) in enumerate(blocks):
+                content[index, : len(words)] = words
+            where = np.array([at for at, _ in blocks], dtype=np.int64)
+            where_there, there = copy_to_device(self._device, [where, content])
+            self._blocks.index_copy_(0, where_there, there)
 
     def build_masks(self, slots: Sequence[int]) -> None:
         """Write the masks of these slots."""
@@ -336,7 +357,8 @@ class AutomatonStore:
 
     @property
     def _tables(self) -> tuple[Tensor, ...]:
-        places = self._slots, self._wide, self._stack_states, self._stack_registers, self._containers, self._names
+        stack = self._stack_states, self._stack_registers, self._blocks
+        places = self._slots, self._wide, *stack, self._containers, self._names
         automata = self._grammars, self._classes, self._states, self._rows, self._ops
         return *places, *automata, self._text, self._offsets
 

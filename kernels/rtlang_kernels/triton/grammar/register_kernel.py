@@ -16,7 +16,7 @@ PHASE, CLOSE, COMMA_OP, NEW = tl.constexpr(9), tl.constexpr(10), tl.constexpr(11
 
 
 @jit
-def _num_bits(word: tl.tensor) -> tl.tensor:
+def num_bits(word: tl.tensor) -> tl.tensor:
     """Number of bits of a word below 2**62."""
     word = word - ((word >> 1) & 0x5555555555555555)
     word = (word & 0x3333333333333333) + ((word >> 2) & 0x3333333333333333)
@@ -40,7 +40,7 @@ def _act_on_object(acts: tl.tensor, kind: tl.tensor, words: tl.tensor, register:
     seen = tl.where(is_counted, register & 0xFFFFFFFF, register)
     count = tl.where(is_counted, register >> COUNT_SHIFT, 0)
     missing = required & ~seen
-    is_free = (most < 0) | (most - count - _num_bits(missing) > 0)
+    is_free = (most < 0) | (most - count - num_bits(missing) > 0)
     # a name is possible if it is not seen, there is room for it, and no missing name that must come before it
     possible = names & ~seen & tl.where(is_free, -1, required)
     lowest = missing & -missing

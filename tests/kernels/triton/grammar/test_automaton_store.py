@@ -132,7 +132,7 @@ def tables_of(automaton: ExportedAutomaton) -> Automaton:
 def slot_of(number: int, walk: Walk) -> DeviceSlot:
     trail = walk.trail
     names = trail.mode, trail.escape, trail.unit | trail.high << 16, trail.digest, trail.containers
-    return DeviceSlot(number, walk.state, walk.register, walk.stack, walk.is_complete, *names)
+    return DeviceSlot(number, walk.state, walk.register, walk.stack, walk.is_complete, *names, walk.blocks)
 
 
 def test_masks_along_random_texts_are_those_of_the_host() -> None:
@@ -190,6 +190,38 @@ def test_names_of_one_object_differ_however_they_are_spelled(text: str, ends: st
         got = set(allowed_ids(rows.store.masks[0].cpu().numpy()))
         assert (token_of(ends) in got) == is_allowed
         assert matcher.allowed([token_of(ends)]) == [is_allowed]
+
+
+def flags(count: int, **rest: Any) -> dict[str, Any]:
+    """An object of many names, whose register is a block."""
+    return {"type": "object", "properties": {f"n{index}": {"type": "boolean"} for index in range(count)}, **rest}
+
+
+CHAIN = {"next": {"$ref": "#"}, **flags(64)["properties"]}
+LARGE_OBJECTS: list[tuple[Any, str, int]] = [
+    (flags(70, required=["n69", "n1"]), '{"n1":true,"n7', 4),
+    (flags(130, additionalProperties=False, maxProperties=3, required=["n120"]), '{"n5":true,"', 6),
+    ({"type": "object", "properties": CHAIN, "additionalProperties": False}, '{"next":{"n4":true', 2),
+]
+"""Schemas, a text to begin with, and how many tokens to take after it."""
+
+
+@pytest.mark.parametrize(("schema", "text", "count"), LARGE_OBJECTS)
+def test_objects_of_many_names_need_no_host(schema: Any, text: str, count: int) -> None:
+    """Placed at the start, and within the text: the device reads it byte by byte, or gets a block from the host."""
+    rng = random.Random(count)
+    rows = Rows([json_schema(schema)])
+    for start in (0, len(text)):
+        matcher = rows.matchers[0] = RtlangBackend.create(SMALL).compile(json_schema(schema)).matcher()
+        for byte in text.encode()[:start]:
+            assert matcher.accept_token(byte)
+        rows.put(0)
+        for byte in text.encode()[start:]:
+            rows.store._slots_there = torch.tensor(rows.slots, dtype=torch.int32, device=DEVICE)
+            rows.store.advance(torch.tensor([byte], device=DEVICE), [0])
+            assert matcher.accept_token(byte)
+        assert sum(rows.step(rng) for _ in range(sized(4 * count, usual=count // 2))) > 0
+        assert rows.num_lost == 0
 
 
 def test_no_mask_is_made_twice_unless_there_is_no_room() -> None:
