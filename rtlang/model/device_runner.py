@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rtlang.cache.system_memory import trim_heap
-from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.config import LEAST_DEVICE_ROWS, RuntimeConfig
 from rtlang.contract.errors import ConfigError
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.step import Row, SampledRow, Step, StepOutput
@@ -253,7 +253,11 @@ class DeviceRunner:
             if group is not None:
                 num_pages = group.smallest(num_pages)
                 num_rows = group.smallest(num_rows)
-            self.config = config = config.with_device_rows(num_rows)
+            limits = config.with_device_rows(num_rows)
+            # A step has no more rows and tokens than the pool has pages and slots, whatever the settings allow.
+            most_rows = min(limits.row_limit, max(num_pages, LEAST_DEVICE_ROWS))
+            most_tokens = min(limits.step_limit, max(num_pages * config.page_size, _PROMPT_TOKENS))
+            self.config = config = replace(limits, max_rows=most_rows, max_step_tokens=most_tokens)
             where, is_fixed = (dtype, accelerator.device, self._kv_dtype), config.deterministic
             num_held = num_pages + 1 + (0 if self._head is None else NUM_SCRATCH_PAGES)
             self.kv = PagedKV(geometries, num_held, config.page_size, *where, has_fixed_order=is_fixed)

@@ -25,6 +25,7 @@ from rtlang.contract.params import SamplingParams
 from rtlang.contract.step import LogitFilters, Row, Step, StepOutput
 from rtlang.model import loader
 from rtlang.model.device_runner import DeviceRunner
+from rtlang.model.gpu import device_graphs
 from rtlang.model.gpu.accelerator import InterpretedAccelerator
 from rtlang.model.gpu.device_sampler import _changed_logits
 from rtlang.model.host_runner import HostRunner
@@ -408,6 +409,14 @@ def test_processors_come_first_and_their_errors_are_of_their_rows() -> None:
     assert torch.equal(changed[0], untouched[0])
     assert bool(changed[2].isnan().all())
     assert torch.equal(logits, untouched)
+
+
+def test_limits_beyond_the_pool_take_no_memory(checkpoint: Path, triton: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_graphs, "GRAPH_TOKENS", (2,))
+    runner = loaded(checkpoint, num_pages=20, max_rows=1 << 40, max_step_tokens=1 << 40, speculation="on")
+    assert (runner.config.row_limit, runner.config.step_limit) == (64, 1024)
+    assert runner.with_limits(runner.config).row_limit == 64
+    runner.close()
 
 
 def test_the_last_page_is_nobodys(checkpoint: Path, triton: None) -> None:
