@@ -60,10 +60,11 @@ class DeviceConstraints:
         The masks along a draft are computed by the host, which knows all tokens before it.
         """
         found: dict[int, Walk] = {}
+        known = self._followed
         for index, (request, row) in enumerate(zip(requests, rows, strict=True)):
             if row.mask_row is None:
                 continue
-            followed = self._find(request)
+            followed = known.get(request) or self._find(request)
             if followed is None:
                 continue
             if row.num_draft_tokens or (row.input_is_pending and not followed.is_on_device):

@@ -387,7 +387,8 @@ class Request:
     @property
     def is_awaiting_mask(self) -> bool:
         """Whether its constraint works outside the steps, on its last token or its next mask; the request sits out steps until then."""
-        return self.late is not None or self.is_constraint_busy
+        session = self.session
+        return self.late is not None or (session is not None and session.is_preparing)
 
     @property
     def is_constraint_busy(self) -> bool:

@@ -42,6 +42,8 @@ class LostRows:
     def wait(self) -> list[int]:
         """Wait for the copy; returns the indices among the sampled rows."""
         (is_lost,) = self.fetched.wait()
+        if not is_lost.any():
+            return []
         return [place for place, lost in zip(self.places, is_lost.tolist(), strict=True) if lost]
 
 
@@ -102,30 +104,34 @@ class DeviceGrammars:
             walks: by row; None if the host computes the mask.
             bitmask: masks computed by the host, indexed by `Row.mask_row`.
         """
-        before, self._slot_of = self._slot_of, {}
+        before = self._slot_of
         slots = [
             before[row.request_id] if walk is not None and row.input_is_pending else -1
             for row, walk in zip(rows, walks, strict=True)
         ]
-        free = iter(sorted(set(range(self._num_slots)) - set(slots)))
-        new, places, given, numbers = [], [], [], set()
-        for index, (row, walk) in enumerate(zip(rows, walks, strict=True)):
-            if walk is not None:
-                number = self._number(walk.automaton)
-                assert number is not None
-                numbers.add(number)
-                if slots[index] < 0:
+        automata = {id(walk.automaton): walk.automaton for walk in walks if walk is not None}
+        number_of = {key: self._number(automaton) for key, automaton in automata.items()}
+        given: list[tuple[int, int]] = []
+        if -1 in slots:
+            free = iter(sorted(set(range(self._num_slots)) - set(slots)))
+            new, places = [], []
+            for index, (row, walk) in enumerate(zip(rows, walks, strict=True)):
+                if walk is None and row.mask_row is not None:
+                    slots[index] = next(free)
+                    given.append((slots[index], row.mask_row))
+                elif walk is not None and slots[index] < 0:
+                    number = number_of[id(walk.automaton)]
+                    assert number is not None
                     slots[index] = next(free)
                     new.append(slots[index])
                     places.append(_slot(number, walk))
-                self._slot_of[row.request_id] = slots[index]
-            elif row.mask_row is not None:
-                slots[index] = next(free)
-                given.append((slots[index], row.mask_row))
-        if new:
-            self._store.put(new, places)
-        self._in_use, self._wanted = numbers, set()
-        for number in numbers:
+            if new:
+                self._store.put(new, places)
+        self._slot_of = {
+            row.request_id: slot for row, walk, slot in zip(rows, walks, slots, strict=True) if walk is not None
+        }
+        self._in_use, self._wanted = {number for number in number_of.values() if number is not None}, set()
+        for number in self._in_use:
             self._store.touch(number)
         self._store.build_masks(list(self._slot_of.values()))
         if given:

@@ -162,6 +162,7 @@ class AutomatonStore:
         self._serial = self._num_steps = 0
         self._step = zeros(1)
         self._slots_there = zeros(1)
+        self._indices: dict[str, tuple[list[int], Tensor]] = {}  # on the device since an earlier step, see `_copied`
 
     @property
     def num_lines_made(self) -> int:
@@ -263,9 +264,8 @@ class AutomatonStore:
     def build_masks(self, slots: Sequence[int]) -> None:
         """Write the masks of these slots."""
         self._num_steps += 1
-        self._slots_there, self._step = copy_to_device(
-            self._device, [np.array(slots, dtype=np.int32), np.array([self._num_steps], dtype=np.int32)]
-        )
+        self._step += 1
+        self._slots_there = self._copied("slots", slots)
         if not slots:
             return
         kernels.find_lines[(1,)](
@@ -320,7 +320,7 @@ class AutomatonStore:
         """
         kept = torch.empty((len(places), logits.shape[1]), dtype=logits.dtype, device=logits.device)
         if places:
-            (places_there,) = copy_to_device(self._device, [np.array(places, dtype=np.int32)])
+            places_there = self._copied("places", places)
             kernels.keep_lost[(-(-logits.shape[1] // KEEP_BLOCK), len(places))](
                 self._slots_there,
                 places_there,
@@ -343,7 +343,7 @@ class AutomatonStore:
         """
         if not places:
             return
-        (places_there,) = copy_to_device(self._device, [np.array(places, dtype=np.int32)])
+        places_there = self._copied("places", places)
         kernels.advance[(len(places),)](
             self._slots_there,
             token_ids,
@@ -354,6 +354,14 @@ class AutomatonStore:
             MAX_NAMES=MAX_NAMES,
             num_warps=1,
         )
+
+    def _copied(self, name: str, indices: Sequence[int]) -> Tensor:
+        """Indices on the device, int32; those of the last call of the same name are there if they are equal, as in most steps."""
+        known = self._indices.get(name)
+        if known is None or known[0] != list(indices):
+            (there,) = copy_to_device(self._device, [np.array(indices, dtype=np.int32)])
+            known = self._indices[name] = list(indices), there
+        return known[1]
 
     @property
     def _tables(self) -> tuple[Tensor, ...]:
