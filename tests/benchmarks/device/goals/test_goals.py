@@ -41,7 +41,7 @@ def prompt(peers: dict[str, float]) -> dict[str, Any]:
 
 
 FIGURES: dict[str, list[dict[str, Any]]] = {
-    "prompts": [{"kind": "ceilings"}, prompt({prompt_trial.NEW: 1000.0, prompt_trial.FLASH: 900.0})],
+    "prompts": [{"kind": "ceilings"}, prompt({prompt_trial.PROMPT_ATTN: 1000.0, prompt_trial.FLASH: 900.0})],
     "steps": [
         *(step(name, "batch 1", us) for name, us in (("floats", 600.0), ("float8 inputs", 500.0), ("float8", 400.0))),
         *(step(name, "batch 64", us) for name, us in (("floats", 700.0), ("float8 inputs", 500.0))),
@@ -90,7 +90,7 @@ def test_the_command_shows_the_table_of_a_folder(tmp_path: Path) -> None:
 
 def test_every_part_of_the_runtime_is_run_and_the_names_are_those_of_kernels() -> None:
     assert {part.arguments[-1] for part in PARTS if part.arguments[1].endswith("engine_parts")} == set(ENGINE_PARTS)
-    assert (goals.OURS, goals.FLASH) == (prompt_trial.NEW, prompt_trial.FLASH)
+    assert (goals.OURS, goals.FLASH) == (prompt_trial.PROMPT_ATTN, prompt_trial.FLASH)
     assert attention_label(EXTEND[0], HEADS[0], torch.bfloat16) == goals.PROMPT_LABEL
     names = [part.name for part in PARTS]
     assert sum(part.limit_s for part in PARTS[: names.index("live-small")]) <= 420

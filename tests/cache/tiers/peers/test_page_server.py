@@ -76,6 +76,8 @@ def test_connections_are_bounded_and_strangers_more_tightly(monkeypatch: pytest.
         for _ in range(4):
             streams.append(stream_to(server.address))
             greet(streams[-1], SECRET, IDENTITY, b"me")
+            # The server counts a peer as a stranger until its thread has sent the last frame and gone on.
+            wait_until(lambda: server.stats.num_connections == len(streams))
         more = socket.create_connection(server.address, 10.0)
         assert more.recv(1) == b""
         more.close()
