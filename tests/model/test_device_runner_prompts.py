@@ -42,7 +42,7 @@ def steps() -> list[Step]:
     ]
 
 
-@pytest.mark.parametrize("kv_dtype", ["auto", "float8"])
+@pytest.mark.parametrize("kv_dtype", ["auto", pytest.param("float8", marks=pytest.mark.long)])
 def test_replayed_steps_have_the_logits_of_launched_ones(
     kv_dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,7 +71,7 @@ ONLY = {
         *("add_slots bf16 qwen3-next", "expert_product bf16 qwen3 16x64", "expert_product bf16 gpt-oss 64x128"),
     ],
     SM_100: [""] if IS_LONG else LINEAR,
-    GFX942: [""] if IS_LONG else [WIDE, "sample_stats fp32 128256"],
+    GFX942: [""] if IS_LONG else [WIDE],
 }
 """Parts of the names of the variants that are compiled."""
 PROGRAM = """
