@@ -37,7 +37,14 @@ from rtlang.model.gpu.device_batch import on_device
 from rtlang.model.gpu.device_content import DevicePages, DeviceStates, contents_of
 from rtlang.model.gpu.device_grammar import DeviceGrammars, LostRows
 from rtlang.model.gpu.device_graphs import GRAPH_TOKENS, GraphSizes, StepGraphs, capture_steps
-from rtlang.model.gpu.device_sampler import DeviceMasks, PendingSample, launch_logprobs, launch_sampling, read_logprobs
+from rtlang.model.gpu.device_sampler import (
+    DeviceMasks,
+    PendingSample,
+    launch_logprobs,
+    launch_sampling,
+    read_logprobs,
+    uploaded_masks,
+)
 from rtlang.model.gpu.prompt_kernels import choose_prompt_kernels
 from rtlang.model.gpu.sampler_rows import SamplerRows
 from rtlang.model.gpu.warm_up import WARM_UP_ROWS, warm_up_rows
@@ -280,8 +287,9 @@ class DeviceRunner:
                 self.ranks.send(end_words())
             agree = bool if group is None else partial(_all_agree, group)
             places = self._sampled, self._graph_sizes(), self.max_model_len
-            sink = None if self.head is None else self.head.capture(*places[:2])
-            self._graphs = capture_steps(self.decoder, self.kv, accelerator, *places, agree, self.states, sink)
+            if self.head is not None:
+                self.head.capture(*places[:2])
+            self._graphs = capture_steps(self.decoder, self.kv, accelerator, *places, agree, self.states, self.head)
             self._sampled_at, self.num_replayed, self.num_eager = {}, 0, 0
         logger.info(
             "KV pool of %d pages of %d tokens on %s, steps of up to %d rows and %d tokens, graphs for %s tokens",
@@ -398,8 +406,10 @@ class DeviceRunner:
             sampling = sampled_rows(rows)
             found = [walks.get(index) for index in flight.sampling_rows]
             is_followed = any(walk is not None for walk in found)
-            make_masks = self.grammars.masks if is_followed else self._masks
-            masks = make_masks(sampling, found, bitmask)
+            if is_followed:
+                masks: DeviceMasks | None = self.grammars.masks(sampling, found, bitmask)
+            else:
+                masks = uploaded_masks(self.accelerator.device, sampling, bitmask)
             flight.samples = launch_sampling(self.accelerator, flight.logits, sampling, masks, self._sampler_rows)
             self._sampled[: len(sampling)].copy_(flight.samples.token_ids)
             if is_followed:
@@ -461,7 +471,7 @@ class DeviceRunner:
                 self.accelerator.device, [np.array([lost.places.index(place) for place in places], dtype=np.int64)]
             )
             logits = lost.logits.index_select(0, kept)
-            masks = self._masks(rows, (), bitmask)
+            masks = uploaded_masks(self.accelerator.device, rows, bitmask)
             samples = launch_sampling(self.accelerator, logits, rows, masks, self._sampler_rows)
         return gather_samples(rows, samples.wait())
 
@@ -479,18 +489,6 @@ class DeviceRunner:
             logits = self.decoder.project(states[part])
             fetched = launch_logprobs(self.accelerator, logits, token_ids[part], num_top[part])
             flight.scores.append((token_ids[part], num_top[part], fetched))
-
-    def _masks(
-        self, rows: Sequence[Row], walks: Sequence[Walk | None], bitmask: NDArray[np.int32] | None
-    ) -> DeviceMasks | None:
-        """The masks computed by the host, uploaded to the device."""
-        if all(row.mask_row is None for row in rows):
-            return None
-        assert bitmask is not None
-        (table,) = copy_to_device(self.accelerator.device, [bitmask])
-        return DeviceMasks(
-            table, np.array([-1 if row.mask_row is None else row.mask_row for row in rows], dtype=np.int32)
-        )
 
     def _vocabulary(self) -> Vocabulary:
         return self.tokenizer.vocabulary(self.model_config.vocab_size)

@@ -16,33 +16,10 @@ from rtlang.model.draft_heads.head_runner import HeadRunner
 from rtlang.model.gpu.accelerator import Accelerator
 from rtlang.model.gpu.device_batch import on_device
 from rtlang.model.gpu.device_graphs import GraphSizes, StepGraphs, capture_steps
-from rtlang.model.gpu.device_sampler import DeviceMasks, launch_sampling
+from rtlang.model.gpu.device_sampler import launch_sampling, uploaded_masks
 from rtlang.model.gpu.sampler_rows import SamplerRows
 from rtlang.model.layers.attention import HiddenTap, StepAttention
 from rtlang.model.sampler import Sample
-from rtlang_kernels.host.transfer import copy_to_device
-
-
-class StateBuffer:
-    """States at a fixed address, which graphs of the model write for the head.
-
-    Args:
-        head: combines them.
-        num_tokens: of the largest graph.
-    """
-
-    def __init__(self, head: DraftHead, num_tokens: int, device: torch.device, dtype: torch.dtype) -> None:
-        self._head = head
-        self.states = torch.zeros((num_tokens, head.num_states), dtype=dtype, device=device)
-
-    def tap(self) -> HiddenTap:
-        """Receives the states of a step."""
-        return HiddenTap(self._head.config.tapped_layers)
-
-    def write(self, tap: HiddenTap) -> None:
-        """Combine the states of a step and keep them. Only enqueues work."""
-        found = self._head.combine(tap.states)
-        self.states[: len(found)].copy_(found)
 
 
 class HeadDecoder:
@@ -76,7 +53,7 @@ class HeadDecoder:
 
 
 class DeviceHeadRunner(HeadRunner):
-    """The `Runner` of a draft head on a device. Its graphs are captured by `capture`.
+    """The `Runner` of a draft head on a device, and the `StateSink` of the model's graphs. Its own graphs are captured by `capture`.
 
     Args:
         accelerator: the device.
@@ -87,26 +64,29 @@ class DeviceHeadRunner(HeadRunner):
         self._accelerator = accelerator
         self._graphs = StepGraphs({}, self.kv.page_size)
         self._decoder: HeadDecoder | None = None
-        self._buffer: StateBuffer | None = None
+        self._taken: Tensor | None = None  # from the last step of a graph of the model, at a fixed address
         self._sampler_rows = SamplerRows()
         self._sampled = torch.zeros(1, dtype=torch.int64, device=self.kv.device)
         self._sampled_at: Mapping[int, int] = {}
 
-    def capture(self, sampled: Tensor, sizes: GraphSizes) -> StateBuffer:
+    def capture(self, sampled: Tensor, sizes: GraphSizes) -> None:
         """Capture graphs of the head's steps; without any, kernels are launched one by one.
 
         Args:
             sampled: int64, the tokens that the model sampled last; its address does not change.
             sizes: those of the model's graphs.
-        Returns:
-            What the graphs of the model write the head's states to, for `follow_graph`.
         """
         self._sampled = sampled
         device, dtype = self.kv.device, self.kv.dtype
         self._decoder = HeadDecoder(self.head, sizes.num_tokens, device, dtype)
         self._graphs = capture_steps(self._decoder, self.kv, self._accelerator, sampled, sizes, self.max_model_len)
-        self._buffer = StateBuffer(self.head, sizes.num_tokens, device, dtype)
-        return self._buffer
+        self._taken = torch.zeros_like(self._decoder.states)
+
+    def write(self, tap: HiddenTap) -> None:
+        """See `StateSink`; the states are those that `follow` takes."""
+        assert self._taken is not None
+        found = self.head.combine(tap.states)
+        self._taken[: len(found)].copy_(found)
 
     def follow_graph(self, step: Step, sampled_at: Mapping[int, int]) -> None:
         """As `follow`, after a graph of the model.
@@ -114,9 +94,9 @@ class DeviceHeadRunner(HeadRunner):
         Args:
             sampled_at: by request id, the place of its token among those sampled last.
         """
-        assert self._buffer is not None
+        assert self._taken is not None
         self._sampled_at = sampled_at
-        self.follow(step, self._buffer.states[: sum(len(row.token_ids) for row in step.rows)])
+        self.follow(step, self._taken[: sum(len(row.token_ids) for row in step.rows)])
 
     def follow_eager(self, step: Step, tap: HiddenTap, sampled_at: Mapping[int, int]) -> None:
         """As `follow_graph`, after a step whose kernels were launched one by one."""
@@ -126,7 +106,7 @@ class DeviceHeadRunner(HeadRunner):
     def close(self) -> None:
         """See `Runner`; frees graphs and buffers."""
         super().close()
-        self._graphs, self._decoder, self._buffer = StepGraphs({}, self.kv.page_size), None, None
+        self._graphs, self._decoder, self._taken = StepGraphs({}, self.kv.page_size), None, None
 
     def compute(self, step: Step, states: Tensor) -> Tensor:
         """See `HeadRunner`. Only enqueues work."""
@@ -142,9 +122,5 @@ class DeviceHeadRunner(HeadRunner):
 
     def samples(self, logits: Tensor, rows: Sequence[Row], bitmask: NDArray[np.int32] | None) -> list[Sample]:
         """See `HeadRunner`; waits for the tokens, since the next draft follows them."""
-        masks = None
-        if bitmask is not None and any(row.mask_row is not None for row in rows):
-            (table,) = copy_to_device(logits.device, [bitmask])
-            indices = np.array([-1 if row.mask_row is None else row.mask_row for row in rows], dtype=np.int32)
-            masks = DeviceMasks(table, indices)
+        masks = uploaded_masks(logits.device, rows, bitmask)
         return launch_sampling(self._accelerator, logits, rows, masks, self._sampler_rows).wait()

@@ -23,10 +23,7 @@ from rtlang.model.loading.model_config import ModelConfig
 
 logger = logging.getLogger(__name__)
 
-_OFFSETS, _IS_DRAFTED = (
-    "d2t",
-    "t2d",
-)  # of EAGLE-3: what is added to the number of a logit to get its token; which tokens have a logit
+_OFFSETS = "d2t"  # of EAGLE-3: what is added to the number of a logit to get its token
 
 
 def names_head(config: RuntimeConfig) -> bool:

@@ -74,6 +74,19 @@ class PendingSample:
         ]
 
 
+def uploaded_masks(device: torch.device, rows: Sequence[Row], bitmask: NDArray[np.int32] | None) -> DeviceMasks | None:
+    """Masks of the host on the device; None if no row has one.
+
+    Args:
+        bitmask: int32 [num_masks, words], indexed by `Row.mask_row`.
+    """
+    if all(row.mask_row is None for row in rows):
+        return None
+    assert bitmask is not None
+    (table,) = copy_to_device(device, [bitmask])
+    return DeviceMasks(table, np.array([-1 if row.mask_row is None else row.mask_row for row in rows], dtype=np.int32))
+
+
 def launch_sampling(
     accelerator: Accelerator, logits: Tensor, rows: Sequence[Row], masks: DeviceMasks | None, known: SamplerRows
 ) -> PendingSample:
